@@ -1,0 +1,163 @@
+//! What a mechanism did, told to an accountant.
+//!
+//! Events are forever, since ledgers store them: variants are added, never altered or removed, and a version travels with
+//! each record. An accountant that does not know a variant must refuse it; there is no default price.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::{Error, Neighbours, Probability, Ratio, Result, Scale};
+
+/// The version this program writes, and the highest it reads.
+pub const EVENT_VERSION: u16 = 1;
+
+/// One thing that was done to private data, for one neighbour relation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Event {
+    version: u16,
+    neighbours: Neighbours,
+    mechanism: Mechanism,
+}
+
+/// The mechanisms an event can name. Numbers are exact; where a bound was taken, it was taken against the caller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Mechanism {
+    /// Integers plus independent noise with `Pr[z] ∝ exp(-|z|/scale)` in each of `coordinates`; the integer vectors of
+    /// neighbours are at most `sensitivity_l1` apart in L1.
+    DiscreteLaplace {
+        /// The noise scale `b`.
+        scale: Scale,
+        /// The L1 bound.
+        sensitivity_l1: Ratio,
+        /// How many coordinates were released together.
+        coordinates: u64,
+    },
+    /// Integers plus independent noise with `Pr[z] ∝ exp(-z²/(2 scale²))` in each of `coordinates`; neighbours are at most
+    /// `√sensitivity_l2_square` apart in L2.
+    DiscreteGaussian {
+        /// The noise scale `σ`.
+        scale: Scale,
+        /// The square of the L2 bound.
+        sensitivity_l2_square: Ratio,
+        /// How many coordinates were released together.
+        coordinates: u64,
+    },
+    /// One value out of `categories`, kept with probability `keep` and otherwise replaced by a uniform choice among the
+    /// others.
+    RandomizedResponse {
+        /// The probability of the true value.
+        keep: Probability,
+        /// The number of categories, at least two.
+        categories: u64,
+    },
+    /// Exactly `inner`, but sampled from a distribution that is within `total_variation` of the exact one on every input.
+    Close {
+        /// The mechanism that was meant.
+        inner: Box<Mechanism>,
+        /// The largest total-variation distance between the meant and the sampled output distribution.
+        total_variation: Probability,
+    },
+    /// All of these, on the same data, with parameters that were fixed beforehand.
+    Composition(Vec<Mechanism>),
+}
+
+impl Event {
+    /// What `mechanism` did to neighbours of the given relation.
+    pub fn new(neighbours: Neighbours, mechanism: Mechanism) -> Self {
+        Self { version: EVENT_VERSION, neighbours, mechanism }
+    }
+
+    /// The version of the record.
+    pub fn version(&self) -> u16 {
+        self.version
+    }
+
+    /// The neighbour relation that the guarantee speaks of.
+    pub fn neighbours(&self) -> Neighbours {
+        self.neighbours
+    }
+
+    /// What was done.
+    pub fn mechanism(&self) -> &Mechanism {
+        &self.mechanism
+    }
+
+    /// Both events on the same data. Refused if they speak of different relations.
+    pub fn and(self, other: Self) -> Result<Self> {
+        if self.neighbours != other.neighbours {
+            return Err(Error::MixedRelations { left: self.neighbours, right: other.neighbours });
+        }
+        let mut parts = self.mechanism.into_parts();
+        parts.extend(other.mechanism.into_parts());
+        Ok(Self::new(self.neighbours, Mechanism::Composition(parts)))
+    }
+}
+
+impl Mechanism {
+    fn into_parts(self) -> Vec<Self> {
+        match self {
+            Self::Composition(parts) => parts,
+            single => vec![single],
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Record {
+            version: u16,
+            neighbours: Neighbours,
+            mechanism: Mechanism,
+        }
+        let Record { version, neighbours, mechanism } = Record::deserialize(deserializer)?;
+        if version == 0 || version > EVENT_VERSION {
+            let unknown = Error::UnknownVersion { found: version, known: EVENT_VERSION };
+            return Err(serde::de::Error::custom(unknown));
+        }
+        Ok(Self { version, neighbours, mechanism })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn laplace(neighbours: Neighbours) -> Event {
+        let scale = Scale::new(Ratio::new(10, 3).expect("3")).expect("in range");
+        let mechanism = Mechanism::DiscreteLaplace { scale, sensitivity_l1: Ratio::one(), coordinates: 1 };
+        Event::new(neighbours, mechanism)
+    }
+
+    #[test]
+    fn record_reads_as_written() {
+        let event = laplace(Neighbours::AddRemove);
+        let text = serde_json::to_string(&event).expect("an event is plain data");
+        assert_eq!(
+            text,
+            r#"{"version":1,"neighbours":"add_remove","mechanism":{"discrete_laplace":{"scale":"10/3","sensitivity_l1":"1","coordinates":1}}}"#
+        );
+        assert_eq!(serde_json::from_str::<Event>(&text).expect("own record"), event);
+    }
+
+    #[test]
+    fn refuses_records_from_the_future() {
+        let text = serde_json::to_string(&laplace(Neighbours::AddRemove)).expect("plain data");
+        for version in ["0", "2", "65535"] {
+            let text = text.replace("\"version\":1", &format!("\"version\":{version}"));
+            assert!(serde_json::from_str::<Event>(&text).is_err(), "version {version} was read");
+        }
+        let unknown = text.replace("discrete_laplace", "telepathy");
+        assert!(serde_json::from_str::<Event>(&unknown).is_err());
+    }
+
+    #[test]
+    fn relations_do_not_mix() {
+        let mixed = laplace(Neighbours::AddRemove).and(laplace(Neighbours::ReplaceOne));
+        assert!(matches!(mixed, Err(Error::MixedRelations { .. })));
+        let both = laplace(Neighbours::AddRemove).and(laplace(Neighbours::AddRemove)).expect("one relation");
+        assert!(matches!(both.mechanism(), Mechanism::Composition(parts) if parts.len() == 2));
+    }
+}
