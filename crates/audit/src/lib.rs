@@ -1,1 +1,45 @@
-//! x
+//! Instruments that doubt a mechanism.
+//!
+//! A guarantee that no experiment could refute is not tested. Each instrument here can say *no*, and none of them
+//! can say *yes*: an acquittal means that this much data did not show a violation, never that there is none.
+//!
+//! - [`mod@enumerate`]: walks through every outcome of the coins. Exact, no luck involved; small samplers only.
+//! - [`fit`]: do these draws follow this distribution? Sharp, needs to know the distribution.
+//! - [`mod@falsify`]: do these two worlds differ by more than the claim allows? Blunt, needs to know nothing.
+//! - [`interval`]: the exact binomial bounds below it.
+//!
+//! The crate sees closures and the traits of `whit-core`. It knows no mechanism by name, so that whoever makes the
+//! noise cannot be the one who judges it.
+//!
+//! # Example
+//!
+//! Randomized response that tells the truth three times out of four is `ln 3`-DP. Enumeration proves that it is no
+//! better, and convicts the claim `ε = 1` without drawing a single sample.
+//!
+//! ```
+//! use whit_audit::enumerate;
+//! use whit_core::Bits;
+//!
+//! let respond = |truth: bool| enumerate::<1, bool>(8, move |tape| truth ^ (tape.word() == 1 && tape.word() == 1));
+//! let epsilon_lower = respond(true).max_log_ratio_lower(&respond(false));
+//! assert!(epsilon_lower > 1.0 && epsilon_lower <= 3_f64.ln());
+//! ```
+
+mod alpha;
+mod binomial;
+mod divergence;
+pub mod enumerate;
+mod error;
+pub mod falsify;
+pub mod fit;
+pub mod interval;
+mod normal;
+mod power;
+
+pub use alpha::{ALPHA_MAX, ALPHA_MIN, Alpha};
+pub use enumerate::{Enumeration, Tape, Violation, enumerate};
+pub use error::{Error, Result};
+pub use falsify::{Claim, GdpVerdict, HalfLine, Verdict, falsify, falsify_gdp, falsify_outputs};
+pub use fit::{Cells, GTest, g_test};
+pub use interval::{TRIALS_MAX, clopper_pearson_lower, clopper_pearson_upper};
+pub use power::trials_for;

@@ -26,4 +26,4 @@ pub use neighbour::{AddRemove, Neighbours, Relation, ReplaceOne};
 pub use ratio::Ratio;
 pub use secret::Secret;
 pub use sensitivity::{L0, L1, L2, Linf, Norm, Sensitivity};
-pub use unit::{Delta, Epsilon, Mu, Order, Probability, Rate, Rho, Scale};
+pub use unit::{Confidence, Delta, Epsilon, Mu, Order, Probability, Rate, Rho, Scale};

@@ -37,6 +37,9 @@ mod sealed {
 pub trait Relation: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
     /// The same relation at run time.
     const NEIGHBOURS: Neighbours;
+
+    /// The value that goes with this relation. Having to give both, nobody can forget one.
+    fn pick<T>(add_remove: T, replace_one: T) -> T;
 }
 
 /// One unit is present or absent.
@@ -49,8 +52,16 @@ pub struct ReplaceOne;
 
 impl Relation for AddRemove {
     const NEIGHBOURS: Neighbours = Neighbours::AddRemove;
+
+    fn pick<T>(add_remove: T, _: T) -> T {
+        add_remove
+    }
 }
 
 impl Relation for ReplaceOne {
     const NEIGHBOURS: Neighbours = Neighbours::ReplaceOne;
+
+    fn pick<T>(_: T, replace_one: T) -> T {
+        replace_one
+    }
 }

@@ -25,6 +25,9 @@ fn sum_error(a: f64, b: f64, sum: f64) -> f64 {
 /// `a + b`, rounded up.
 pub fn add_up(a: f64, b: f64) -> f64 {
     let sum = a + b;
+    if sum == f64::NEG_INFINITY && a.is_finite() && b.is_finite() {
+        return f64::MIN;
+    }
     // An overflow to infinity is above the truth already; an error that is not a number comes from there too.
     if sum_error(a, b, sum) > 0.0 { sum.next_up() } else { sum }
 }
@@ -142,6 +145,8 @@ mod tests {
     fn overflow_goes_the_right_way() {
         assert_eq!(add_up(f64::MAX, f64::MAX), f64::INFINITY);
         assert_eq!(add_down(f64::MAX, f64::MAX), f64::MAX);
+        assert_eq!(add_up(f64::MIN, f64::MIN), f64::MIN);
+        assert_eq!(add_down(f64::MIN, f64::MIN), f64::NEG_INFINITY);
         assert!(mul_down(f64::MAX, 2.0) <= f64::MAX);
     }
 

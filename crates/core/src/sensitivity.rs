@@ -17,7 +17,11 @@ mod sealed {
 }
 
 /// A norm that distances are measured in.
-pub trait Norm: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {}
+pub trait Norm: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
+    /// Is a bound in this norm kept as its square?
+    #[doc(hidden)]
+    const SQUARED: bool = false;
+}
 
 /// How many coordinates change.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +38,9 @@ pub struct Linf;
 
 impl Norm for L0 {}
 impl Norm for L1 {}
-impl Norm for L2 {}
+impl Norm for L2 {
+    const SQUARED: bool = true;
+}
 impl Norm for Linf {}
 
 /// How far neighbours of relation `R` can be apart in norm `N`: exact, never negative, vouched for by whoever made it.
@@ -45,39 +51,42 @@ pub struct Sensitivity<N: Norm, R: Relation> {
 }
 
 impl<N: Norm, R: Relation> Sensitivity<N, R> {
+    /// Vouches that neighbours are never further apart than `bound`.
+    pub fn new(bound: Ratio) -> Self {
+        Self::from_parts(if N::SQUARED { &bound * &bound } else { bound })
+    }
+
+    /// A float bound, taken at its exact value.
+    pub fn from_f64(bound: f64) -> Result<Self> {
+        Ratio::from_f64(bound).map(Self::new).ok_or_else(|| Error::OutOfDomain {
+            what: "sensitivity",
+            given: bound.to_string(),
+            domain: "a finite number, zero or more",
+        })
+    }
+
     fn from_parts(value: Ratio) -> Self {
         Self { value, meaning: PhantomData }
     }
 }
 
 /// The norms in which a bound is kept as it is.
-trait Plain: Norm {}
-impl Plain for L0 {}
-impl Plain for L1 {}
-impl Plain for Linf {}
-
-#[expect(private_bounds, reason = "callers name the norm; which norms are kept plain is this file's business")]
-impl<N: Plain, R: Relation> Sensitivity<N, R> {
-    /// Vouches that neighbours are never further apart than `bound`.
-    pub fn new(bound: Ratio) -> Self {
-        Self::from_parts(bound)
-    }
-
-    /// The bound.
-    pub fn bound(&self) -> &Ratio {
-        &self.value
-    }
+macro_rules! plain {
+    ($($norm:ty),*) => {$(
+        impl<R: Relation> Sensitivity<$norm, R> {
+            /// The bound.
+            pub fn bound(&self) -> &Ratio {
+                &self.value
+            }
+        }
+    )*};
 }
+plain!(L0, L1, Linf);
 
 impl<R: Relation> Sensitivity<L2, R> {
     /// Vouches that the squared L2 distance of neighbours never exceeds `square`.
     pub fn from_square(square: Ratio) -> Self {
         Self::from_parts(square)
-    }
-
-    /// Vouches for a bound that is itself rational.
-    pub fn new(bound: Ratio) -> Self {
-        Self::from_parts(&bound * &bound)
     }
 
     /// The squared bound, exactly.
@@ -105,18 +114,17 @@ impl<R: Relation> Sensitivity<L0, R> {
 
 /// Two answers side by side move by at most the sum of their L1 bounds, and for L2 by at most the root of the sum of the
 /// squares: in both cases the kept values add. In the maximum norm they do not, so there is no sum there.
-trait Additive: Norm {}
-impl Additive for L0 {}
-impl Additive for L1 {}
-impl Additive for L2 {}
-
-#[expect(private_bounds, reason = "callers name the norm; which norms add is this file's business")]
-impl<N: Additive, R: Relation> std::ops::Add for Sensitivity<N, R> {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self::from_parts(&self.value + &other.value)
-    }
+macro_rules! additive {
+    ($($norm:ty),*) => {$(
+        impl<R: Relation> std::ops::Add for Sensitivity<$norm, R> {
+            type Output = Self;
+            fn add(self, other: Self) -> Self {
+                Self::from_parts(&self.value + &other.value)
+            }
+        }
+    )*};
 }
+additive!(L0, L1, L2);
 
 impl<N: Norm, R: Relation> Clone for Sensitivity<N, R> {
     fn clone(&self) -> Self {
@@ -127,20 +135,6 @@ impl<N: Norm, R: Relation> Clone for Sensitivity<N, R> {
 impl<N: Norm, R: Relation> fmt::Debug for Sensitivity<N, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sensitivity<{}>({})", std::any::type_name::<N>().rsplit("::").next().unwrap_or("?"), self.value)
-    }
-}
-
-impl<N: Norm, R: Relation> Sensitivity<N, R> {
-    /// A float bound, taken at its exact value.
-    pub fn from_f64(bound: f64) -> Result<Self> {
-        let domain = "a finite number, zero or more";
-        let exact = Ratio::from_f64(bound).ok_or_else(|| Error::OutOfDomain {
-            what: "sensitivity",
-            given: bound.to_string(),
-            domain,
-        })?;
-        let squared = std::any::TypeId::of::<N>() == std::any::TypeId::of::<L2>();
-        Ok(Self::from_parts(if squared { &exact * &exact } else { exact }))
     }
 }
 

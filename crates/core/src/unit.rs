@@ -89,6 +89,11 @@ float_unit!(
     Rate, "rate", "a number greater than 0 and at most 1", |value| value > 0.0 && value <= 1.0
 );
 
+float_unit!(
+    /// The probability with which an interval covers the truth, in `(0, 1)`.
+    Confidence, "confidence", "a number between 0 and 1, both excluded", |value| value > 0.0 && value < 1.0
+);
+
 impl Epsilon {
     /// No privacy loss.
     pub const ZERO: Self = Self(0.0);

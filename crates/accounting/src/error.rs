@@ -1,0 +1,187 @@
+//! Why no price or no scale was given, and what would pass.
+
+use thiserror::Error as ThisError;
+use whit_core::{Fault, FaultKind};
+
+/// A refusal to price or to calibrate. All values are public parameters.
+#[derive(Clone, Debug, PartialEq, ThisError)]
+#[non_exhaustive]
+pub enum Error {
+    /// A number is no unit, such as a noise scale beyond its ends.
+    #[error(transparent)]
+    Unit(#[from] whit_core::Error),
+    /// Noise was asked for where no unit can change the answer.
+    #[error("the sensitivity is zero, so there is nothing to protect")]
+    NothingToProtect,
+    /// A target that no finite noise reaches.
+    #[error("{what} is zero, which no finite noise reaches")]
+    ZeroTarget {
+        /// Which of the target's numbers.
+        what: &'static str,
+    },
+    /// Randomized response among fewer than two values.
+    #[error("randomized response over {categories} categories has nothing to choose from")]
+    TooFewCategories {
+        /// How many there were.
+        categories: u64,
+    },
+    /// A notion of privacy that this mechanism does not satisfy with any finite parameter.
+    #[error("{mechanism} has no finite {notion} by itself")]
+    NoGuarantee {
+        /// The mechanism's name.
+        mechanism: String,
+        /// The notion, such as `pure epsilon`.
+        notion: &'static str,
+    },
+    /// A mechanism that is newer than this accountant. There is no default price.
+    #[error("{mechanism} is not known to this accountant")]
+    UnknownMechanism {
+        /// The mechanism's name.
+        mechanism: String,
+    },
+    /// A concentrated loss was to be turned into an epsilon without slack.
+    #[error("a concentrated loss of rho {rho} has no epsilon at delta 0")]
+    NeedsDelta {
+        /// The loss.
+        rho: f64,
+    },
+    /// The loss is infinite, or too large for any statement.
+    #[error("no {what} can be proven")]
+    Unbounded {
+        /// What has no bound, in words.
+        what: &'static str,
+    },
+    /// The sampler is too far from the meant distribution for the delta at hand.
+    #[error(
+        "a sampler {total_variation:e} away from the meant distribution does not fit into delta {delta:e}"
+    )]
+    TooCoarse {
+        /// The total-variation distance, over all parts together.
+        total_variation: f64,
+        /// The delta that was asked for.
+        delta: f64,
+        /// A delta that passes for this distance; none if it is one or more.
+        delta_passing: f64,
+        /// A distance that passes for this delta.
+        total_variation_passing: f64,
+    },
+    /// The target needs more noise than the largest scale.
+    #[error("no noise scale up to 2^96 reaches epsilon {epsilon} at delta {delta}")]
+    OutOfReach {
+        /// The asked epsilon.
+        epsilon: f64,
+        /// The asked delta.
+        delta: f64,
+    },
+    /// A calibrated parameter failed its own check.
+    #[error("the calibrated {what} misses its target; please report this")]
+    Unverified {
+        /// Which parameter.
+        what: &'static str,
+    },
+}
+
+/// Short for a result with this crate's error.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Fault for Error {
+    fn kind(&self) -> FaultKind {
+        match self {
+            Self::Unit(error) => error.kind(),
+            Self::NothingToProtect | Self::ZeroTarget { .. } | Self::TooFewCategories { .. } => {
+                FaultKind::Invalid
+            }
+            Self::NoGuarantee { .. }
+            | Self::UnknownMechanism { .. }
+            | Self::NeedsDelta { .. }
+            | Self::Unbounded { .. }
+            | Self::TooCoarse { .. }
+            | Self::OutOfReach { .. } => FaultKind::Refused,
+            Self::Unverified { .. } => FaultKind::Bug,
+        }
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Unit(error) => error.code(),
+            Self::NothingToProtect => "nothing_to_protect",
+            Self::ZeroTarget { .. } => "zero_target",
+            Self::TooFewCategories { .. } => "too_few_categories",
+            Self::NoGuarantee { .. } => "no_guarantee",
+            Self::UnknownMechanism { .. } => "unknown_mechanism",
+            Self::NeedsDelta { .. } => "needs_delta",
+            Self::Unbounded { .. } => "unbounded_loss",
+            Self::TooCoarse { .. } => "sampler_too_coarse",
+            Self::OutOfReach { .. } => "out_of_reach",
+            Self::Unverified { .. } => "unverified_calibration",
+        }
+    }
+
+    fn suggestion(&self) -> String {
+        match self {
+            Self::Unit(error) => error.suggestion(),
+            Self::NothingToProtect => {
+                "release the value as it is, or give the sensitivity it really has".into()
+            }
+            Self::ZeroTarget { what } => format!("give {what} as a number above zero"),
+            Self::TooFewCategories { .. } => "name at least two categories".into(),
+            Self::NoGuarantee { .. } | Self::NeedsDelta { .. } => {
+                "price the event at a delta above zero, such as 1e-6".into()
+            }
+            Self::UnknownMechanism { .. } => {
+                "price this event with the version of whit that wrote it, or a later one".into()
+            }
+            Self::Unbounded { .. } => {
+                "add more noise; randomized response needs a keep probability above 0 and below 1"
+                    .into()
+            }
+            Self::TooCoarse {
+                delta_passing,
+                total_variation_passing,
+                ..
+            } => {
+                let sample =
+                    format!("sample within {total_variation_passing:e} of the meant distribution");
+                if *delta_passing < 1.0 {
+                    format!("{sample}, or ask for a delta of {delta_passing:e} or more")
+                } else {
+                    sample
+                }
+            }
+            Self::OutOfReach { .. } => {
+                "ask for a larger epsilon or delta, or lower the sensitivity".into()
+            }
+            Self::Unverified { .. } => "report this together with the target".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_word() {
+        let unit = Error::from(whit_core::Error::NotANumber { what: "epsilon" });
+        assert_eq!(
+            (unit.kind(), unit.code()),
+            (FaultKind::Invalid, "not_a_number")
+        );
+        assert_eq!(Error::NothingToProtect.kind(), FaultKind::Invalid);
+        assert_eq!(Error::NeedsDelta { rho: 1.0 }.kind(), FaultKind::Refused);
+        assert_eq!(Error::Unverified { what: "scale" }.kind(), FaultKind::Bug);
+    }
+
+    #[test]
+    fn a_delta_of_one_is_never_suggested() {
+        let coarse = |delta_passing| Error::TooCoarse {
+            total_variation: 0.1,
+            delta: 1e-6,
+            delta_passing,
+            total_variation_passing: 1e-9,
+        };
+        assert!(coarse(0.5).suggestion().contains("delta"));
+        assert!(!coarse(1.0).suggestion().contains("delta"));
+        assert!(!coarse(f64::INFINITY).suggestion().contains("delta"));
+    }
+}

@@ -1,0 +1,98 @@
+//! How many runs a falsifier needs.
+//!
+//! **Setting.** Counts 1 and 0, discrete Laplace noise whose true loss is `factor` times the claimed `ε`, event
+//!   `y >= 1`. With `a = e^-(factor·ε)` the event has probability `p = 1/(1+a)` in one world and `p' = a/(1+a)` in
+//!   the other. It is also the setting of randomized response, event "yes".
+//! **Formula.** The statistic `T = p̂ - e^ε p̂'` has mean `m = p - e^ε p'` and variance `v/n`, where
+//!   `v = p(1-p) + e^2ε p'(1-p')`. A claim refused when `T` is `z_α` standard deviations above zero is refused with
+//!   probability `power` once `n = v (z_α + z_power)² / m²`.
+//! **Limits.** A plan, not a proof: the normal approximation is used, and one direction. The exact bounds of
+//!   [`crate::falsify()`] want about twice as many runs.
+
+use whit_core::Epsilon;
+
+use crate::normal::quantile_lower;
+use crate::{Alpha, Error, Result};
+
+/// Runs per world after which a mechanism with `factor` times the claimed epsilon is convicted at level `alpha` with
+/// probability `power`, by the best test of one event. Plan twice as many for exact bounds.
+pub fn trials_for(claimed: Epsilon, factor: f64, alpha: Alpha, power: f64) -> Result<u64> {
+    if !(factor > 1.0 && factor.is_finite()) {
+        return Err(Error::OutOfDomain {
+            what: "factor",
+            given: factor,
+            domain: "a finite number greater than 1",
+        });
+    }
+    if !(0.5..1.0).contains(&power) {
+        return Err(Error::OutOfDomain {
+            what: "power",
+            given: power,
+            domain: "a number from 0.5 up to, but not including, 1",
+        });
+    }
+    let odds = libm::exp(-factor * claimed.value());
+    let (likely, unlikely) = (1.0 / (1.0 + odds), odds / (1.0 + odds));
+    let allowed = libm::exp(claimed.value());
+    let excess = likely - allowed * unlikely;
+    // In both worlds the event and its complement have the same two probabilities.
+    let variance = likely * unlikely * (1.0 + allowed * allowed);
+    let deviations = -quantile_lower(alpha.value()) - quantile_lower(1.0 - power);
+    let trials = (variance * (deviations / excess).powi(2)).ceil();
+    // Claims of zero, and those beyond all floats, cannot be told apart from their twins.
+    if trials.is_finite() {
+        Ok(trials as u64)
+    } else {
+        Err(hopeless(claimed))
+    }
+}
+
+fn hopeless(claimed: Epsilon) -> Error {
+    Error::OutOfDomain {
+        what: "claimed epsilon",
+        given: claimed.value(),
+        domain: "a number that two worlds can show",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trials(claimed: f64, factor: f64, level: f64, power: f64) -> Result<u64> {
+        let claimed = Epsilon::new(claimed).expect("not negative");
+        trials_for(claimed, factor, Alpha::new(level).expect("in range"), power)
+    }
+
+    /// The table of the adversarial suite, made independently of this code.
+    #[test]
+    fn agrees_with_the_published_plan() {
+        let check = |claimed, factor, expected| {
+            assert_eq!(trials(claimed, factor, 1e-3, 0.999), Ok(expected))
+        };
+        check(0.1, 1.10, 767_780);
+        check(0.5, 1.10, 34_452);
+        check(0.5, 1.05, 137_828);
+        check(0.5, 1.02, 861_458);
+        check(1.0, 1.10, 11_779);
+        check(1.0, 1.05, 47_145);
+        check(1.0, 1.02, 294_705);
+        check(2.0, 1.10, 7_162);
+    }
+
+    #[test]
+    fn stricter_levels_cost_more() {
+        let ratio = trials(1.0, 1.1, 1e-6, 0.999).expect("valid") as f64 / 11_779.0;
+        assert!((ratio - 1.61).abs() < 0.01, "{ratio}");
+    }
+
+    #[test]
+    fn rejects_what_cannot_be_planned() {
+        assert!(trials(1.0, 1.0, 1e-3, 0.999).is_err());
+        assert!(trials(1.0, f64::NAN, 1e-3, 0.999).is_err());
+        assert!(trials(1.0, 1.1, 1e-3, 1.0).is_err());
+        assert!(trials(1.0, 1.1, 1e-3, 0.4).is_err());
+        assert!(trials(0.0, 1.1, 1e-3, 0.999).is_err());
+        assert!(trials(1e300, 1.1, 1e-3, 0.999).is_err());
+    }
+}

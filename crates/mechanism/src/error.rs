@@ -1,0 +1,83 @@
+//! What can go wrong in a mechanism, before private data is touched. Afterwards nothing can but a missing source of
+//! entropy, and that does not depend on the data.
+
+use thiserror::Error as ThisError;
+use whit_core::{EntropyFailure, Fault, FaultKind};
+
+/// A parameter that does not fit, or no entropy.
+#[derive(Clone, Debug, PartialEq, ThisError)]
+#[non_exhaustive]
+pub enum Error {
+    /// A unit is out of its domain.
+    #[error(transparent)]
+    Unit(#[from] whit_core::Error),
+    /// No entropy.
+    #[error(transparent)]
+    Entropy(#[from] EntropyFailure),
+    /// The bounds of a range are reversed, equal or not finite.
+    #[error("the range {lower},{upper} is empty or not finite")]
+    EmptyRange {
+        /// The lower bound as given.
+        lower: f64,
+        /// The upper bound as given.
+        upper: f64,
+    },
+    /// A count that must be at least one (bins, categories, rows per unit) or is too large.
+    #[error("{what} is {given}")]
+    CountOutOfRange {
+        /// What is counted.
+        what: &'static str,
+        /// The count as given.
+        given: u64,
+        /// The smallest count that passes.
+        min: u64,
+        /// The largest count that passes.
+        max: u64,
+    },
+    /// A mean was given noise for a public count, or none for a secret one.
+    #[error("the count of this mean is {}", if *public { "public and takes no noise" } else { "secret and needs noise" })]
+    CountNoise {
+        /// Is the count public?
+        public: bool,
+    },
+    /// The constant-time table would be too long.
+    #[error("noise of this scale has no constant-time sampler")]
+    NoConstantTime,
+}
+
+/// Short for a result with this crate's error.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Fault for Error {
+    fn kind(&self) -> FaultKind {
+        match self {
+            Self::Unit(error) => error.kind(),
+            Self::EmptyRange { .. } | Self::CountOutOfRange { .. } | Self::CountNoise { .. } => FaultKind::Invalid,
+            Self::NoConstantTime => FaultKind::Refused,
+            Self::Entropy(_) => FaultKind::Bug,
+        }
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Unit(error) => error.code(),
+            Self::Entropy(_) => "no_entropy",
+            Self::EmptyRange { .. } => "empty_range",
+            Self::CountOutOfRange { .. } => "count_out_of_range",
+            Self::CountNoise { .. } => "count_noise",
+            Self::NoConstantTime => "no_constant_time",
+        }
+    }
+
+    fn suggestion(&self) -> String {
+        match self {
+            Self::Unit(error) => error.suggestion(),
+            Self::Entropy(_) => "run where the operating system's random source works".into(),
+            Self::EmptyRange { .. } => "give a lower bound that is less than the upper one, both finite".into(),
+            Self::CountOutOfRange { what, min, max, .. } => format!("give {what} from {min} to {max}"),
+            Self::CountNoise { public: true } => "give noise for the sum alone".into(),
+            Self::CountNoise { public: false } => "give noise for the count too".into(),
+            Self::NoConstantTime => "coarsen the grid until the scale is at most 256 grid steps".into(),
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Exact samplers over the integers.
+//!
+//! Every sampler here is exact: fed with independent uniform bits, its output has *exactly* the distribution its
+//! documentation states, for any rational parameter. No float is computed on the way (the lint below keeps it so). The one
+//! exception is [`constant_time`], which cuts its tables at 128 bits and says by how much that moves the distribution.
+//!
+//! All of them stand on one idea, in [`threshold`]: to decide an event of probability `p`, compare a uniform real with `p`,
+//! word by word, and compute only as many digits of `p` as the comparison needs.
+
+#![deny(clippy::float_arithmetic)]
+
+pub(crate) mod constant_time;
+pub(crate) mod discrete_gaussian;
+pub(crate) mod discrete_laplace;
+mod enclosure;
+mod exp_filter;
+pub(crate) mod geometric;
+#[cfg(test)]
+mod oracle;
+pub(crate) mod threshold;
+pub(crate) mod uniform;
+
+pub use constant_time::{ConstantTimeGaussian, ConstantTimeLaplace};
+pub use discrete_gaussian::DiscreteGaussian;
+pub use discrete_laplace::DiscreteLaplace;
+pub use geometric::Geometric;
+pub use threshold::Bernoulli;
+pub use uniform::uniform_below;
