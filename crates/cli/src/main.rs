@@ -1,1 +1,92 @@
-fn main(){}
+//! The program `whit`: differentially private answers at the command line.
+//!
+//! This crate reads arguments, opens files and prints. What is computed, and what may be refused, is decided in the crate
+//! `whit`. stdout is data, stderr is talk.
+
+mod census;
+mod outcome;
+mod progress;
+mod stats;
+mod table;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand, ValueEnum};
+use whit::Failure;
+
+/// Differentially private answers about private data.
+///
+/// Noise is added to every answer, just enough that it says almost the same whether any one person is in the data or not.
+/// Each answer comes with its error bars and with what it cost.
+#[derive(Parser)]
+#[command(name = "whit", version, after_help = EXAMPLES, arg_required_else_help = false)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+
+    /// How to print: a table for people, or JSON for programs, failures included
+    #[arg(long, global = true, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  whit stats count --epsilon 1
+      How many rows the bundled census data has, give or take a few.
+  whit stats mean people.csv --column age --range 0,120 --epsilon 0.5
+      The mean of a column of your own file.
+  whit stats --help
+      All statistics, with more examples.
+
+Exit codes:
+  0  answered
+  1  invalid input or usage
+  2  refused by a rule
+  3  the budget is exhausted
+  4  an error inside this program, or damaged files";
+
+#[derive(Subcommand)]
+enum Command {
+    Stats(stats::Arguments),
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Table,
+    /// For programs: one object on one line
+    Json,
+}
+
+impl Format {
+    /// What the arguments ask for, even if they cannot be parsed.
+    fn asked(arguments: &[OsString]) -> Self {
+        let json = |pair: &[OsString]| pair[0] == "--format" && pair[1] == "json";
+        let asked = arguments.windows(2).any(json)
+            || arguments.iter().any(|argument| argument == "--format=json");
+        if asked { Self::Json } else { Self::Table }
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let format = Format::asked(&arguments);
+    outcome::show(outcome::guard(|| run(arguments)), format)
+}
+
+/// The text for stdout.
+fn run(arguments: Vec<OsString>) -> Result<String, Failure> {
+    match Arguments::try_parse_from(arguments) {
+        Ok(Arguments {
+            command: Command::Stats(arguments),
+            format,
+        }) => stats::run(arguments, format),
+        Err(error) => match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(error.to_string()),
+            _ => Err(outcome::usage(&error)),
+        },
+    }
+}

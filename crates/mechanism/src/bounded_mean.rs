@@ -18,9 +18,10 @@
 //! **Error.** Each of the two noisy parts stays within its own half-width except with half the missing probability, so both do
 //!   with the stated confidence, and the interval holds every quotient they allow.
 
-use whit_core::{Confidence, Entropy, L1, L2, Neighbours, Ratio, Relation, Secret, Sensitivity};
+use whit_core::{Confidence, Entropy, Event, L1, L2, Neighbours, Ratio, Relation, Secret, Sensitivity};
 
 use crate::additive::{Additive, Noise};
+use crate::count::NoisyCount;
 use crate::{Bounds, Contribution, Count, Error, Estimate, Release, Result};
 
 /// The mean of values in public bounds.
@@ -89,37 +90,57 @@ impl<R: Relation> BoundedMean<R> {
         MeanParts { centred: Secret::new(centred), present: Secret::new(present), rows: Secret::new(count) }
     }
 
-    /// Adds the noise and the error bars. `count_noise` is needed exactly when [`count_is_public`](Self::count_is_public) is
-    /// false.
-    pub fn release(
-        &self,
-        parts: MeanParts,
-        sum_noise: &Noise,
-        count_noise: Option<&Noise>,
-        confidence: Confidence,
-        entropy: &mut impl Entropy,
-    ) -> Result<Release<Estimate>> {
+    /// Prepares the noise. No data is needed, so the event can be paid for first. `count_noise` is needed exactly when
+    /// [`count_is_public`](Self::count_is_public) is false.
+    pub fn with_noise(&self, sum_noise: &Noise, count_noise: Option<&Noise>) -> Result<NoisyMean<R>> {
         if self.count_is_public() != count_noise.is_none() {
             return Err(Error::CountNoise { public: self.count_is_public() });
         }
-        // Each of the two parts may miss with half the probability.
-        let confidence = match count_noise {
+        let sum_noise = sum_noise.in_steps(&self.half_step())?;
+        let half_steps = self.half_steps();
+        let sum = Additive::new(&sum_noise, Sensitivity::new(half_steps.clone()), Sensitivity::new(half_steps));
+        Ok(NoisyMean { bounds: self.bounds, sum, count: count_noise.map(|noise| self.count().with_noise(noise)) })
+    }
+}
+
+/// A mean with its noise, ready to release as often as its event is paid for.
+pub struct NoisyMean<R: Relation> {
+    bounds: Bounds,
+    sum: Additive<R>,
+    /// Absent when the count is public.
+    count: Option<NoisyCount<R>>,
+}
+
+impl<R: Relation> NoisyMean<R> {
+    /// What an accountant needs to know.
+    pub fn event(&self) -> Event {
+        let sum = self.sum.event_of(1);
+        match &self.count {
+            Some(count) => sum.and(count.event()).expect("both speak of the relation R"),
+            None => sum,
+        }
+    }
+
+    /// Adds the noise and the error bars. Spends one `event`.
+    pub fn release(
+        &self,
+        parts: MeanParts,
+        confidence: Confidence,
+        entropy: &mut impl Entropy,
+    ) -> Result<Release<Estimate>> {
+        // Each of two noisy parts may miss with half the probability.
+        let confidence = match self.count {
             Some(_) => Confidence::new(0.5 + 0.5 * confidence.value())?,
             None => confidence,
         };
-        let sum_noise = sum_noise.in_steps(&self.half_step())?;
-        let half_steps = self.half_steps();
-        let mechanism =
-            Additive::<R>::new(&sum_noise, Sensitivity::new(half_steps.clone()), Sensitivity::new(half_steps));
-        let sum_half_width = mechanism.half_width(confidence) as f64;
-        let sum = mechanism.release(parts.centred, entropy)?;
-        let quotient = Quotient { bounds: self.bounds, sum_half_width };
-        let Some(count_noise) = count_noise else {
+        let quotient = Quotient { bounds: self.bounds, sum_half_width: self.sum.half_width(confidence) as f64 };
+        let sum = self.sum.release(parts.centred, entropy)?;
+        let Some(count) = &self.count else {
             // The number of rows is the same for all neighbours: it may leave without noise.
             let rows = parts.rows.expose() as f64;
             return Ok(sum.map(|sum| quotient.estimate(sum as f64, Estimate { answer: rows, low: rows, high: rows })));
         };
-        let count = self.count().release(parts.present, count_noise, confidence, entropy)?;
+        let count = count.release(parts.present, confidence, entropy)?;
         Ok(sum.and(count)?.map(|(sum, count)| quotient.estimate(sum as f64, count)))
     }
 }
@@ -145,5 +166,122 @@ impl Quotient {
             low: ends.into_iter().fold(upper, f64::min),
             high: ends.into_iter().fold(lower, f64::max),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doubt::{confidence, judge, scale, seed};
+    use whit_core::{AddRemove, ReplaceOne};
+    use whit_testkit::{NeighbourPair, Seeded, SeededBits};
+
+    fn mean<R: Relation>(contribution: Contribution) -> BoundedMean<R> {
+        BoundedMean::new(Bounds::new(-100.0, 50.0).expect("a range"), contribution)
+    }
+
+    #[test]
+    fn closed_form() {
+        let bound = |sensitivity: Ratio| sensitivity.to_f64_up();
+        let unit = Contribution::RowsPerUnit(3);
+        assert_eq!(bound(mean::<AddRemove>(Contribution::Row).sum_sensitivity_l1().bound().clone()), 75.0);
+        assert_eq!(bound(mean::<AddRemove>(unit).sum_sensitivity_l1().bound().clone()), 225.0);
+        assert_eq!(bound(mean::<ReplaceOne>(Contribution::Row).sum_sensitivity_l1().bound().clone()), 150.0);
+        assert_eq!(bound(mean::<ReplaceOne>(unit).sum_sensitivity_l2().square().clone()), 450.0 * 450.0);
+        assert!(mean::<ReplaceOne>(Contribution::Row).count_is_public());
+        assert!(!mean::<ReplaceOne>(unit).count_is_public() && !mean::<AddRemove>(Contribution::Row).count_is_public());
+    }
+
+    fn record_and_replay<R: Relation>(pair: impl Fn(&mut SeededBits) -> NeighbourPair) {
+        let mut bits = SeededBits::new(seed(281));
+        let mean = mean::<R>(Contribution::Row);
+        let bound = i128::try_from(mean.half_steps().floor()).expect("small");
+        for _ in 0..200 {
+            let NeighbourPair { one, other } = pair(&mut bits);
+            let (a, b) = (mean.aggregate(one.clone()), mean.aggregate(other.clone()));
+            assert!((a.centred.expose() - b.centred.expose()).abs() <= bound, "{one:?} {other:?}");
+            assert!((a.present.expose() - b.present.expose()).abs() <= 1);
+            assert!(!mean.count_is_public() || a.rows.expose() == b.rows.expose(), "a public count differs");
+        }
+    }
+
+    #[test]
+    fn neighbours_stay_within_the_sensitivity() {
+        record_and_replay::<AddRemove>(NeighbourPair::add_remove);
+        record_and_replay::<ReplaceOne>(NeighbourPair::replace_one);
+    }
+
+    #[test]
+    fn answers_are_near_and_covered() {
+        let mut entropy = Seeded::new(seed(282));
+        let rows: Vec<f64> = (0..2000).map(|i| f64::from(i % 41) - 20.0).collect();
+        let truth = rows.iter().sum::<f64>() / rows.len() as f64;
+        let secret = mean::<AddRemove>(Contribution::Row);
+        let public = mean::<ReplaceOne>(Contribution::Row);
+        // ε = 1 for each: half and half, or all of it on the sum.
+        let laplace = |b| Noise::Laplace(scale(b, 1));
+        let noisy_secret = secret.with_noise(&laplace(150), Some(&laplace(2))).expect("in range");
+        let noisy_public = public.with_noise(&laplace(150), None).expect("in range");
+        let mut covered = [0; 2];
+        for _ in 0..2000 {
+            let parts = secret.aggregate(rows.iter().copied());
+            let estimate = *noisy_secret.release(parts, confidence(0.95), &mut entropy).expect("entropy").value();
+            assert!((estimate.answer - truth).abs() < 2.0);
+            covered[0] += u32::from(estimate.low <= truth && truth <= estimate.high);
+            let parts = public.aggregate(rows.iter().copied());
+            let estimate = *noisy_public.release(parts, confidence(0.95), &mut entropy).expect("entropy").value();
+            covered[1] += u32::from(estimate.low <= truth && truth <= estimate.high);
+        }
+        assert!(covered.iter().all(|&covered| covered > 1850), "{covered:?} of 2000");
+    }
+
+    #[test]
+    fn no_rows_and_one_row_are_answered() {
+        let mut entropy = Seeded::new(283);
+        let noise = Noise::Laplace(scale(1, 1));
+        for rows in [vec![], vec![7.0], vec![f64::NAN]] {
+            let mean = mean::<AddRemove>(Contribution::Row);
+            let noisy = mean.with_noise(&noise, Some(&noise)).expect("in range");
+            let release = noisy.release(mean.aggregate(rows.clone()), confidence(0.95), &mut entropy);
+            let estimate = *release.expect("entropy").value();
+            assert!((-100.0..=50.0).contains(&estimate.answer) && estimate.low <= estimate.high);
+            let public = BoundedMean::<ReplaceOne>::new(Bounds::new(-100.0, 50.0).expect("a range"), Contribution::Row);
+            let noisy = public.with_noise(&noise, None).expect("in range");
+            assert!(noisy.release(public.aggregate(rows), confidence(0.95), &mut entropy).is_ok());
+        }
+    }
+
+    #[test]
+    fn refuses_the_wrong_number_of_noises() {
+        let noise = Noise::Laplace(scale(1, 1));
+        let (secret, public) = (mean::<AddRemove>(Contribution::Row), mean::<ReplaceOne>(Contribution::Row));
+        assert!(secret.with_noise(&noise, None).is_err());
+        assert!(public.with_noise(&noise, Some(&noise)).is_err());
+    }
+
+    /// The noise on the count is the weak spot: the neighbour has one more row in the middle, so only the count moves. And on
+    /// the sum: a row at the end of the range against none.
+    fn seen(sum_scale: (u128, u128), count_scale: (u128, u128)) -> whit_audit::Verdict {
+        let mean = BoundedMean::<AddRemove>::new(Bounds::new(0.0, 2.0).expect("a range"), Contribution::Row);
+        let laplace = |b: (u128, u128)| Noise::Laplace(scale(b.0, b.1));
+        let noisy = mean.with_noise(&laplace(sum_scale), Some(&laplace(count_scale))).expect("in range");
+        let (mut one, mut other) = (Seeded::new(seed(285)), Seeded::new(seed(286)));
+        let event = |rows: &[f64], entropy: &mut Seeded| {
+            let release = noisy.release(mean.aggregate(rows.iter().copied()), confidence(0.95), entropy);
+            release.expect("entropy").value().answer >= 2.0
+        };
+        judge(1.0, 0.0, 200_000, || event(&[2.0], &mut one), || event(&[], &mut other))
+    }
+
+    #[test]
+    fn falsifier() {
+        let verdict = seen((2, 1), (2, 1));
+        assert!(!verdict.convicted && verdict.epsilon_lower > 0.3, "{verdict:?}");
+    }
+
+    #[test]
+    fn falsifier_has_teeth() {
+        // A twin that does not split its budget spends all of it on each part.
+        assert!(seen((1, 2), (1, 2)).convicted);
     }
 }

@@ -117,3 +117,139 @@ fn half_width_by_sum(sigma: f64, miss: f64) -> u128 {
     }
     u128::from(t)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doubt::{self, Shape, TapeEntropy, confidence, judge, scale, seed};
+    use whit_audit::enumerate;
+    use whit_core::{AddRemove, Epsilon, Ratio};
+    use whit_testkit::{FailingEntropy, Seeded};
+
+    fn mechanism(sigma: (u128, u128), sensitivity: u64) -> DiscreteGaussian<AddRemove> {
+        DiscreteGaussian::new(scale(sigma.0, sigma.1), Sensitivity::new(Ratio::from(sensitivity)))
+    }
+
+    fn pmf(sigma: f64) -> impl Fn(i64) -> f64 {
+        let weight = move |z: i64| (-((z * z) as f64) / (2.0 * sigma * sigma)).exp();
+        let last = (40.0 * sigma) as i64 + 2;
+        let total: f64 = (-last..=last).map(weight).sum();
+        move |z| weight(z) / total
+    }
+
+    #[test]
+    fn closed_form() {
+        for (sigma, c) in [((10, 1), 0.95), ((1, 1), 0.95), ((1, 3), 0.99), ((1000, 7), 0.5), ((2000, 1), 0.999)] {
+            let p = pmf(sigma.0 as f64 / sigma.1 as f64);
+            let within = |t: i64| (-t..=t).map(&p).sum::<f64>();
+            let t = mechanism(sigma, 1).half_width(confidence(c)) as i64;
+            assert!(within(t) >= c - 1e-12, "{sigma:?} at {c}: {t} is too narrow");
+            assert!(t == 0 || within(t - 2) < c, "{sigma:?} at {c}: {t} is too wide");
+        }
+        let event = mechanism((10, 3), 4).event_of(7);
+        let Mechanism::DiscreteGaussian { sensitivity_l2_square, coordinates, .. } = event.mechanism() else {
+            panic!("another event")
+        };
+        assert_eq!((sensitivity_l2_square, *coordinates), (&Ratio::from(16_u64), 7));
+    }
+
+    #[test]
+    fn distribution() {
+        let mut entropy = Seeded::new(seed(211));
+        let exact = mechanism((5, 2), 1);
+        let constant = DiscreteGaussian::<AddRemove>::constant_time(scale(5, 2), Sensitivity::new(Ratio::one()));
+        for mechanism in [exact, constant.expect("a small scale")] {
+            let x = [7_i64, -3, 0];
+            let mut draws: Vec<Vec<i128>> = vec![Vec::new(); x.len()];
+            for _ in 0..50_000 {
+                let release = mechanism.release_vector(Secret::new(x.to_vec()), &mut entropy).expect("entropy");
+                for ((draws, y), x) in draws.iter_mut().zip(release.value()).zip(x) {
+                    draws.push(i128::from(y - x));
+                }
+            }
+            for draws in draws {
+                let mut next = draws.iter().copied();
+                let p = Shape::gaussian(&scale(5, 2)).p_value(draws.len() as u64, || next.next().expect("one per draw"));
+                assert!(p >= doubt::ALPHA, "p = {p:e}");
+            }
+        }
+    }
+
+    /// The claim at ε = 0: the largest difference any event can show, summed from the exact probabilities.
+    fn total_variation(sigma: f64, shift: i64) -> f64 {
+        let p = pmf(sigma);
+        (-400..=400).map(|y| (p(y - shift) - p(y)).max(0.0)).sum()
+    }
+
+    fn seen(sigma: (u128, u128)) -> whit_audit::Verdict {
+        let mechanism = mechanism(sigma, 10);
+        let (mut one, mut other) = (Seeded::new(seed(212)), Seeded::new(seed(213)));
+        // Half way between the two means.
+        let event = |x: i64, entropy: &mut Seeded| {
+            *mechanism.release(Secret::new(x), entropy).expect("entropy").value() >= 5
+        };
+        judge(0.0, total_variation(10.0, 10), 100_000, || event(10, &mut one), || event(0, &mut other))
+    }
+
+    #[test]
+    fn falsifier() {
+        let verdict = seen((10, 1));
+        assert!(!verdict.convicted, "{verdict:?}");
+    }
+
+    #[test]
+    fn falsifier_has_teeth() {
+        assert!(seen((9, 1)).convicted);
+    }
+
+    /// Every tape on both neighbours: the hockey-stick divergence agrees with the one summed from the exact probabilities.
+    #[test]
+    fn enumeration_of_neighbours() {
+        let run = |sigma: (u128, u128), x: i64| {
+            let mechanism = mechanism(sigma, 1);
+            enumerate::<1, i64>(18, |tape| {
+                *mechanism.release(Secret::new(x), &mut TapeEntropy(Some(tape))).expect("one release").value()
+            })
+        };
+        let exact = |sigma: f64| {
+            let p = pmf(sigma);
+            (-200..=200).map(|y| (p(y - 1) - p(y)).max(0.0)).sum::<f64>()
+        };
+        let (low, high) = {
+            let (one, other) = (run((1, 1), 1), run((1, 1), 0));
+            (one.hockey_stick_lower(&other, Epsilon::ZERO), one.hockey_stick_upper(&other, Epsilon::ZERO))
+        };
+        assert!(low <= exact(1.0) && exact(1.0) <= high, "{low} {} {high}", exact(1.0));
+        let twin = run((1, 2), 1).hockey_stick_lower(&run((1, 2), 0), Epsilon::ZERO);
+        assert!(twin > exact(1.0), "{twin}");
+    }
+
+    #[test]
+    fn ends_saturate_and_nothing_wraps() {
+        let mut entropy = Seeded::new(214);
+        for sigma in [(1, 1 << 40), (1, 1), (1 << 40, 1), (1 << 90, 1)] {
+            let mechanism = mechanism(sigma, 1);
+            for _ in 0..50 {
+                let low = *mechanism.release(Secret::new(i64::MIN), &mut entropy).expect("entropy").value();
+                let high = *mechanism.release(Secret::new(i64::MAX), &mut entropy).expect("entropy").value();
+                if sigma.0 <= 1 << 40 {
+                    assert!(low < i64::MIN / 2 && high > i64::MAX / 2, "{low} {high}");
+                }
+                let _ = mechanism.release(Secret::new(i128::MIN), &mut entropy).expect("entropy");
+            }
+        }
+    }
+
+    #[test]
+    fn no_entropy_no_release() {
+        assert!(mechanism((1, 1), 1).release(Secret::new(0_i64), &mut FailingEntropy).is_err());
+    }
+
+    #[test]
+    fn constant_time_refuses_large_scales() {
+        let sensitivity = || Sensitivity::<L2, AddRemove>::new(Ratio::one());
+        assert!(matches!(DiscreteGaussian::constant_time(scale(257, 1), sensitivity()), Err(Error::NoConstantTime)));
+        let event = DiscreteGaussian::constant_time(scale(256, 1), sensitivity()).expect("small enough").event();
+        assert!(matches!(event.mechanism(), Mechanism::Close { .. }));
+    }
+}

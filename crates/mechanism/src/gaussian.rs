@@ -83,3 +83,75 @@ fn ceil_sqrt(value: &UBig) -> UBig {
     let floor = value.sqrt();
     if &floor * &floor == *value { floor } else { floor + UBig::ONE }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doubt::{Shape, confidence, judge, scale, seed};
+    use whit_core::{AddRemove, Mechanism};
+    use whit_testkit::Seeded;
+
+    fn mechanism(sigma: (u128, u128), sensitivity: f64, coordinates: u64, exponent: i32) -> Gaussian<AddRemove> {
+        let sensitivity = Sensitivity::from_f64(sensitivity).expect("finite");
+        Gaussian::new(&scale(sigma.0, sigma.1), &sensitivity, coordinates, Grid::new(exponent).expect("in range")).expect("valid")
+    }
+
+    fn square_of(mechanism: &Gaussian<AddRemove>) -> f64 {
+        let event = mechanism.event();
+        let Mechanism::DiscreteGaussian { sensitivity_l2_square, .. } = event.mechanism() else { panic!("another event") };
+        sensitivity_l2_square.to_f64_down()
+    }
+
+    #[test]
+    fn closed_form() {
+        assert_eq!(square_of(&mechanism((1, 1), 1.0, 1, -4)), 256.0);
+        assert_eq!(square_of(&mechanism((1, 1), 1.01, 1, -4)), 289.0);
+        assert_eq!(square_of(&mechanism((1, 1), 0.001, 1, 0)), 1.0);
+        let four = square_of(&mechanism((1, 1), 1.0, 4, -4));
+        assert!((18.0_f64.powi(2)..18.001_f64.powi(2)).contains(&four), "{four}");
+        let fine = mechanism((1, 1), 1.0, 1, -20);
+        assert!((fine.half_width(confidence(0.95)) - 1.959_964).abs() < 1e-4);
+    }
+
+    #[test]
+    fn distribution() {
+        let mut entropy = Seeded::new(seed(251));
+        let mechanism = mechanism((5, 2), 1.0, 1, -3);
+        Shape::gaussian(&scale(20, 1)).assert_fits("steps", 100_000, || {
+            let y = *mechanism.release(Secret::new(1.25), &mut entropy).expect("entropy").value();
+            ((y - 1.25) * 8.0) as i128
+        });
+    }
+
+    /// Neighbours that rounding drives apart as far as it can, against the total variation at the claimed sensitivity.
+    fn seen(sigma: (u128, u128)) -> whit_audit::Verdict {
+        let mechanism = mechanism(sigma, 9.1, 1, 0);
+        let weight = |z: i64| (-((z * z) as f64) / 200.0).exp();
+        let total: f64 = (-400..=400).map(weight).sum();
+        let claim: f64 = (-300..=300).map(|y| (weight(y - 10) - weight(y)).max(0.0) / total).sum();
+        let (mut one, mut other) = (Seeded::new(seed(252)), Seeded::new(seed(253)));
+        let event = |x: f64, entropy: &mut Seeded| *mechanism.release(Secret::new(x), entropy).expect("entropy").value() >= 5.0;
+        judge(0.0, claim, 100_000, || event(9.5, &mut one), || event(0.4, &mut other))
+    }
+
+    #[test]
+    fn falsifier() {
+        let verdict = seen((10, 1));
+        assert!(!verdict.convicted, "{verdict:?}");
+    }
+
+    #[test]
+    fn falsifier_has_teeth() {
+        assert!(seen((9, 1)).convicted);
+    }
+
+    #[test]
+    fn special_values_are_released_like_any_other() {
+        let mut entropy = Seeded::new(254);
+        let mechanism = mechanism((1, 1), 1.0, 1, -20);
+        for x in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 5e-324, f64::MAX] {
+            let y = *mechanism.release(Secret::new(x), &mut entropy).expect("entropy").value();
+            assert!(y.is_finite(), "{x} gave {y}");
+        }
+    }
+}

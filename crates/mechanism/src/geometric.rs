@@ -40,3 +40,74 @@ impl<R: Relation> Geometric<R> {
         self.noise.half_width(confidence)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doubt::{self, judge, scale, seed};
+    use whit_audit::g_test;
+    use whit_core::{AddRemove, Ratio};
+    use whit_testkit::Seeded;
+
+    fn mechanism(b: (u128, u128), count_max: u32) -> Geometric<AddRemove> {
+        Geometric::new(scale(b.0, b.1), Sensitivity::new(Ratio::one()), count_max)
+    }
+
+    #[test]
+    fn closed_form() {
+        let plain = DiscreteLaplace::<AddRemove>::new(scale(2, 1), Sensitivity::new(Ratio::one()));
+        assert_eq!(mechanism((2, 1), 5).event(), plain.event());
+        assert_eq!(mechanism((2, 1), 5).half_width(doubt::confidence(0.95)), plain.half_width(doubt::confidence(0.95)));
+    }
+
+    #[test]
+    fn distribution() {
+        let (b, n) = (2.0_f64, 5_i64);
+        let q = (-1.0 / b).exp();
+        for x in [0_i64, 2, 5] {
+            let mut counts = vec![0_u64; n as usize + 1];
+            let mut entropy = Seeded::new(seed(221));
+            let mechanism = mechanism((2, 1), 5);
+            for _ in 0..100_000 {
+                let y = *mechanism.release(Secret::new(x), &mut entropy).expect("entropy").value();
+                counts[y as usize] += 1;
+            }
+            let p = |y: i64| match y {
+                0 => q.powi(x as i32) / (1.0 + q),
+                y if y == n => q.powi((n - x) as i32) / (1.0 + q),
+                y => (1.0 - q) / (1.0 + q) * q.powi((y - x).abs() as i32),
+            };
+            let probabilities: Vec<f64> = (0..=n).map(p).collect();
+            let p_value = g_test(&counts, &probabilities).expect("probabilities").p_value;
+            assert!(p_value >= doubt::ALPHA, "x = {x}: p = {p_value:e}");
+        }
+    }
+
+    /// At the end of the range the clamp helps nobody: the event `0` still shows all of ε.
+    fn seen(b: (u128, u128)) -> whit_audit::Verdict {
+        let mechanism = mechanism(b, 5);
+        let (mut one, mut other) = (Seeded::new(seed(222)), Seeded::new(seed(223)));
+        let event = |x: i64, entropy: &mut Seeded| *mechanism.release(Secret::new(x), entropy).expect("entropy").value() == 0;
+        judge(1.0, 0.0, 100_000, || event(0, &mut one), || event(1, &mut other))
+    }
+
+    #[test]
+    fn falsifier() {
+        let verdict = seen((1, 1));
+        assert!(!verdict.convicted && verdict.epsilon_lower > 0.93, "{verdict:?}");
+    }
+
+    #[test]
+    fn falsifier_has_teeth() {
+        assert!(seen((9, 10)).convicted);
+    }
+
+    #[test]
+    fn counts_outside_the_range_are_clamped_first() {
+        let mut entropy = Seeded::new(224);
+        for x in [i64::MIN, -1, 6, i64::MAX] {
+            let y = *mechanism((1, 1 << 20), 5).release(Secret::new(x), &mut entropy).expect("entropy").value();
+            assert_eq!(y, x.clamp(0, 5));
+        }
+    }
+}

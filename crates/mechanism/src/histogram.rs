@@ -14,7 +14,7 @@
 //!   `‖v-v'‖₂² <= ‖v‖₂² + ‖v'‖₂² <= 2k²`, since their product is not negative.
 //! **Error.** That of the noise, for each bin on its own.
 
-use whit_core::{Confidence, Entropy, L1, L2, Ratio, Relation, Secret, Sensitivity};
+use whit_core::{Confidence, Entropy, Event, L1, L2, Ratio, Relation, Secret, Sensitivity};
 
 use crate::additive::{Additive, Noise};
 use crate::{Bounds, Contribution, Error, Estimate, Release, Result};
@@ -82,17 +82,39 @@ impl<R: Relation> Histogram<R> {
         Secret::new(counts)
     }
 
-    /// Adds the noise and the error bars.
+    /// Prepares the noise. No data is needed, so the event can be paid for first.
+    pub fn with_noise(&self, noise: &Noise) -> NoisyHistogram<R> {
+        let mechanism = Additive::new(noise, self.sensitivity_l1(), self.sensitivity_l2());
+        NoisyHistogram { bins: self.bins, mechanism }
+    }
+}
+
+/// A histogram with its noise, ready to release as often as its event is paid for.
+pub struct NoisyHistogram<R: Relation> {
+    bins: u32,
+    mechanism: Additive<R>,
+}
+
+impl<R: Relation> NoisyHistogram<R> {
+    /// What an accountant needs to know.
+    pub fn event(&self) -> Event {
+        self.mechanism.event_of(u64::from(self.bins))
+    }
+
+    /// Adds the noise and the error bars. Spends one `event`. Bins that are missing count as empty, further ones are dropped.
     pub fn release(
         &self,
         counts: Secret<Vec<i64>>,
-        noise: &Noise,
         confidence: Confidence,
         entropy: &mut impl Entropy,
     ) -> Result<Release<Vec<Estimate>>> {
-        let mechanism = Additive::new(noise, self.sensitivity_l1(), self.sensitivity_l2());
-        let half_width = mechanism.half_width(confidence) as f64;
-        Ok(mechanism.release_vector(counts, entropy)?.map(|noisy| {
+        let half_width = self.mechanism.half_width(confidence) as f64;
+        let bins = self.bins as usize;
+        let counts = counts.map(|mut counts| {
+            counts.resize(bins, 0);
+            counts
+        });
+        Ok(self.mechanism.release_vector(counts, entropy)?.map(|noisy| {
             let estimate = |answer: f64| Estimate {
                 answer,
                 low: (answer - half_width).max(0.0),
@@ -100,5 +122,80 @@ impl<R: Relation> Histogram<R> {
             };
             noisy.into_iter().map(|count| estimate(count as f64)).collect()
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doubt::{confidence, judge, scale, seed};
+    use whit_core::{AddRemove, ReplaceOne};
+    use whit_testkit::{NeighbourPair, Seeded, SeededBits};
+
+    fn histogram<R: Relation>(bins: u32, contribution: Contribution) -> Histogram<R> {
+        Histogram::new(Bounds::new(0.0, 100.0).expect("a range"), bins, contribution).expect("some bins")
+    }
+
+    #[test]
+    fn closed_form() {
+        let unit = Contribution::RowsPerUnit(3);
+        assert_eq!(histogram::<AddRemove>(4, Contribution::Row).sensitivity_l1().bound(), &Ratio::one());
+        assert_eq!(histogram::<ReplaceOne>(4, Contribution::Row).sensitivity_l1().bound(), &Ratio::from(2_u64));
+        assert_eq!(histogram::<ReplaceOne>(4, unit).sensitivity_l1().bound(), &Ratio::from(6_u64));
+        assert_eq!(histogram::<AddRemove>(4, unit).sensitivity_l2().square(), &Ratio::from(9_u64));
+        assert_eq!(histogram::<ReplaceOne>(4, unit).sensitivity_l2().square(), &Ratio::from(18_u64));
+    }
+
+    #[test]
+    fn values_fall_where_they_belong() {
+        let histogram = histogram::<AddRemove>(4, Contribution::Row);
+        let rows = [-1.0, 0.0, 24.9, 25.0, 50.0, 99.0, 100.0, 1e9, f64::INFINITY, f64::NAN, f64::NEG_INFINITY];
+        assert_eq!(histogram.aggregate(rows).expose(), [4, 1, 1, 4]);
+        assert_eq!((histogram.edges(0), histogram.edges(3)), ((0.0, 25.0), (75.0, 100.0)));
+        assert!(Histogram::<AddRemove>::new(Bounds::new(0.0, 1.0).expect("a range"), 0, Contribution::Row).is_err());
+    }
+
+    fn record_and_replay<R: Relation>(pair: impl Fn(&mut SeededBits) -> NeighbourPair) {
+        let mut bits = SeededBits::new(seed(291));
+        let histogram = histogram::<R>(7, Contribution::Row);
+        for _ in 0..200 {
+            let NeighbourPair { one, other } = pair(&mut bits);
+            let (a, b) = (histogram.aggregate(one).expose(), histogram.aggregate(other).expose());
+            let distances = a.iter().zip(&b).map(|(a, b)| a.abs_diff(*b));
+            let (l1, l2) = distances.fold((0, 0), |(l1, l2), d| (l1 + d, l2 + d * d));
+            assert!(Ratio::from(l1) <= *histogram.sensitivity_l1().bound());
+            assert!(Ratio::from(l2) <= *histogram.sensitivity_l2().square());
+        }
+    }
+
+    #[test]
+    fn neighbours_stay_within_the_sensitivity() {
+        record_and_replay::<AddRemove>(NeighbourPair::add_remove);
+        record_and_replay::<ReplaceOne>(NeighbourPair::replace_one);
+    }
+
+    /// A replaced row leaves one bin and enters another: both must be hidden together.
+    fn seen(b: (u128, u128)) -> whit_audit::Verdict {
+        let histogram = histogram::<ReplaceOne>(3, Contribution::Row);
+        let noisy = histogram.with_noise(&Noise::Laplace(scale(b.0, b.1)));
+        let (mut one, mut other) = (Seeded::new(seed(292)), Seeded::new(seed(293)));
+        let event = |row: f64, entropy: &mut Seeded| {
+            let release = noisy.release(histogram.aggregate([row]), confidence(0.95), entropy).expect("entropy");
+            let bins = release.value();
+            bins[0].answer >= 1.0 && bins[2].answer <= 0.0
+        };
+        judge(1.0, 0.0, 200_000, || event(0.0, &mut one), || event(100.0, &mut other))
+    }
+
+    #[test]
+    fn falsifier() {
+        let verdict = seen((2, 1));
+        assert!(!verdict.convicted && verdict.epsilon_lower > 0.93, "{verdict:?}");
+    }
+
+    #[test]
+    fn falsifier_has_teeth() {
+        assert!(seen((9, 5)).convicted, "noise a tenth too small");
+        assert!(seen((1, 1)).convicted, "the sensitivity of add/remove under replace-one");
     }
 }

@@ -17,21 +17,25 @@
 //! // One row moves the count by one, so noise of scale 1/ε makes the answer ε-private.
 //! let epsilon = Epsilon::new(0.5)?;
 //! let scale = count.sensitivity_l1().bound().checked_div(&epsilon.to_ratio()).ok_or("epsilon is zero")?;
-//! let noise = Noise::Laplace(Scale::new(scale)?);
+//! let noisy = count.with_noise(&Noise::Laplace(Scale::new(scale)?));
 //! let rows = vec!["a"; 1000];
-//! let release = count.release(count.aggregate(rows.len() as u64), &noise, Confidence::new(0.95)?, &mut OsEntropy::new())?;
+//! let release = noisy.release(count.aggregate(rows.len() as u64), Confidence::new(0.95)?, &mut OsEntropy::new())?;
 //! assert!(release.value().low <= release.value().answer && release.value().answer <= release.value().high);
 //! # Ok(())
 //! # }
 //! ```
 
 mod additive;
+#[cfg(test)]
+mod attack;
 mod bounded_mean;
 mod bounded_sum;
 mod contribution;
 mod count;
 mod discrete_gaussian;
 mod discrete_laplace;
+#[cfg(test)]
+mod doubt;
 mod entropy;
 mod error;
 mod estimate;
@@ -46,10 +50,10 @@ mod release;
 pub mod sample;
 
 pub use additive::{Additive, Integer, Noise};
-pub use bounded_mean::{BoundedMean, MeanParts};
-pub use bounded_sum::BoundedSum;
+pub use bounded_mean::{BoundedMean, MeanParts, NoisyMean};
+pub use bounded_sum::{BoundedSum, NoisySum};
 pub use contribution::Contribution;
-pub use count::Count;
+pub use count::{Count, NoisyCount};
 pub use discrete_gaussian::DiscreteGaussian;
 pub use discrete_laplace::DiscreteLaplace;
 pub use entropy::{ChaChaBits, OsEntropy};
@@ -59,7 +63,7 @@ pub use fixed_point::Bounds;
 pub use gaussian::Gaussian;
 pub use geometric::Geometric;
 pub use grid::Grid;
-pub use histogram::Histogram;
+pub use histogram::{Histogram, NoisyHistogram};
 pub use laplace::Laplace;
 pub use randomized_response::RandomizedResponse;
 pub use release::Release;

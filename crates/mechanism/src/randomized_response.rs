@@ -70,3 +70,93 @@ impl RandomizedResponse {
         reported.iter().map(|&count| (count as f64 - total * other) / (keep - other)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doubt::{self, TapeEntropy, judge, seed};
+    use dashu_ratio::RBig;
+    use whit_audit::{enumerate, g_test};
+    use whit_testkit::Seeded;
+
+    fn mechanism(keep: (u128, u128), categories: u64) -> RandomizedResponse {
+        let keep = Probability::new(Ratio::new(keep.0, keep.1).expect("not zero")).expect("at most one");
+        RandomizedResponse::new(keep, categories).expect("a survey")
+    }
+
+    #[test]
+    fn closed_form() {
+        let event = mechanism((3, 4), 2).event();
+        assert_eq!(event.neighbours(), Neighbours::ReplaceOne);
+        assert!(matches!(event.mechanism(), Mechanism::RandomizedResponse { categories: 2, .. }));
+        let estimate = mechanism((3, 4), 2).estimate(&[30, 70]);
+        // (c - n/4) / (1/2).
+        assert_eq!(estimate, [10.0, 90.0]);
+    }
+
+    #[test]
+    fn enumeration_of_every_category() {
+        for (keep, categories) in [((3, 4), 2), ((1, 2), 3), ((2, 5), 5)] {
+            let mechanism = mechanism(keep, categories);
+            let keep = RBig::from_parts(keep.0.into(), keep.1.into());
+            let other = (RBig::ONE - &keep) / RBig::from(categories - 1);
+            for truth in 0..categories {
+                let found = enumerate::<1, u64>(18, |tape| {
+                    *mechanism.release(Secret::new(truth), &mut TapeEntropy(Some(tape))).expect("one release").value()
+                });
+                let violations = found.violations(|&report| {
+                    let p = if report == truth { keep.clone() } else { other.clone() };
+                    if report < categories { (p.clone(), p) } else { (RBig::ZERO, RBig::ZERO) }
+                });
+                assert!(violations.is_empty(), "{violations:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn distribution() {
+        let mut entropy = Seeded::new(seed(231));
+        let mechanism = mechanism((2, 5), 7);
+        let mut counts = [0_u64; 7];
+        for _ in 0..200_000 {
+            counts[*mechanism.release(Secret::new(6), &mut entropy).expect("entropy").value() as usize] += 1;
+        }
+        let p_value = g_test(&counts, &[0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.4]).expect("probabilities").p_value;
+        assert!(p_value >= doubt::ALPHA, "p = {p_value:e}");
+    }
+
+    /// A claim of ln 3 against a survey that keeps the truth with the given probability.
+    fn seen(keep: (u128, u128)) -> whit_audit::Verdict {
+        let mechanism = mechanism(keep, 2);
+        let (mut one, mut other) = (Seeded::new(seed(232)), Seeded::new(seed(233)));
+        let event = |answer, entropy: &mut Seeded| *mechanism.release_bool(Secret::new(answer), entropy).expect("entropy").value();
+        judge(3_f64.ln(), 0.0, 100_000, || event(true, &mut one), || event(false, &mut other))
+    }
+
+    #[test]
+    fn falsifier() {
+        let verdict = seen((3, 4));
+        assert!(!verdict.convicted && verdict.epsilon_lower > 1.03, "{verdict:?}");
+    }
+
+    #[test]
+    fn falsifier_has_teeth() {
+        // e^(1.1 ln 3) / (1 + e^(1.1 ln 3)) = 0.770: a tenth too much epsilon.
+        assert!(seen((770, 1000)).convicted);
+    }
+
+    #[test]
+    fn rejects_what_is_no_survey() {
+        let keep = |numerator, denominator| Probability::new(Ratio::new(numerator, denominator).expect("not zero")).expect("a probability");
+        assert!(RandomizedResponse::new(keep(1, 1), 2).is_err());
+        assert!(RandomizedResponse::new(keep(0, 1), 2).is_err());
+        assert!(RandomizedResponse::new(keep(1, 2), 1).is_err());
+    }
+
+    #[test]
+    fn a_category_beyond_the_last_counts_as_the_last() {
+        let mut entropy = Seeded::new(234);
+        let mechanism = mechanism((999_999, 1_000_000), 4);
+        assert_eq!(*mechanism.release(Secret::new(u64::MAX), &mut entropy).expect("entropy").value(), 3);
+    }
+}

@@ -50,6 +50,9 @@ pub enum Error {
     /// A bound on the rows of a unit, and no unit.
     #[error("a number of rows per unit was given, but no unit")]
     RowsPerUnitUnused,
+    /// The noise that the request asks for is too little or too much to be sampled.
+    #[error("no noise fits this request: {0}")]
+    NoNoise(whit_core::Error),
     /// A neighbour relation that is newer than this program.
     #[error("statistics are not proven for the neighbour relation {relation}")]
     UnknownRelation {
@@ -114,6 +117,7 @@ impl Fault for Error {
             | Self::DeltaMissing
             | Self::RowsPerUnitMissing { .. }
             | Self::RowsPerUnitUnused
+            | Self::NoNoise(_)
             | Self::NoHeader { .. }
             | Self::HeaderNotText { .. }
             | Self::MissingColumn { .. }
@@ -135,6 +139,7 @@ impl Fault for Error {
             Self::DeltaMissing => "missing_delta",
             Self::RowsPerUnitMissing { .. } => "missing_rows_per_unit",
             Self::RowsPerUnitUnused => "unused_rows_per_unit",
+            Self::NoNoise(_) => "no_noise",
             Self::UnknownRelation { .. } => "unknown_relation",
             Self::NoHeader { .. } => "no_header",
             Self::HeaderNotText { .. } => "header_not_text",
@@ -151,25 +156,38 @@ impl Fault for Error {
             Self::Unit(error) => return error.suggestion(),
             Self::Mechanism(error) => return error.suggestion(),
             Self::Accounting(error) => return error.suggestion(),
-            Self::Missing { parameter: "range", .. } => {
+            Self::Missing {
+                parameter: "range", ..
+            } => {
                 "give the range that values can have, such as 0,120 for ages; it must not come from the data"
             }
             Self::Missing { parameter, .. } => return format!("give a {parameter}"),
             Self::Unused { parameter, .. } => return format!("leave the {parameter} out"),
             Self::DeltaUnused { .. } => "use mechanism gaussian, or leave delta out",
-            Self::DeltaMissing => "give a delta far below one in the number of people, such as 1e-6",
+            Self::DeltaMissing => {
+                "give a delta far below one in the number of people, such as 1e-6"
+            }
             Self::RowsPerUnitMissing { .. } => {
                 "give the most rows per unit that count: noise can hide a unit only if its share is bounded, and further rows are left out"
             }
-            Self::RowsPerUnitUnused => "give the unit too: the column that names whom a row belongs to",
+            Self::RowsPerUnitUnused => {
+                "give the unit too: the column that names whom a row belongs to"
+            }
+            Self::NoNoise(_) => {
+                "choose an epsilon nearer to 1, or measure the values in a unit that suits their range"
+            }
             Self::UnknownRelation { .. } => "use add-remove or replace",
             Self::NoHeader { .. } => "give a CSV file whose first line names its columns",
             Self::HeaderNotText { .. } => "save the file as CSV in UTF-8",
             Self::MissingColumn { .. } | Self::RepeatedColumn { .. } => {
                 "compare with the first line of the file, which must name each column that is used exactly once"
             }
-            Self::Unreadable => "check that it is a file, that you may read it, and that its disk is well",
-            Self::Overcharged | Self::EventChanged => "please report this together with the request",
+            Self::Unreadable => {
+                "check that it is a file, that you may read it, and that its disk is well"
+            }
+            Self::Overcharged | Self::EventChanged => {
+                "please report this together with the request"
+            }
         };
         text.into()
     }

@@ -20,7 +20,12 @@ struct Details {
 impl Failure {
     /// What a fault says about itself.
     pub fn new(fault: &impl Fault) -> Self {
-        Self::with(fault.kind(), fault.code(), &fault.to_string(), &fault.suggestion())
+        Self::with(
+            fault.kind(),
+            fault.code(),
+            &fault.to_string(),
+            &fault.suggestion(),
+        )
     }
 
     /// Input that a door could not make sense of before there was a request.
@@ -35,7 +40,14 @@ impl Failure {
 
     fn with(kind: FaultKind, code: &str, reason: &str, suggestion: &str) -> Self {
         let [code, reason, suggestion] = [code, reason, suggestion].map(String::from);
-        Self { kind, details: Details { code, reason, suggestion } }
+        Self {
+            kind,
+            details: Details {
+                code,
+                reason,
+                suggestion,
+            },
+        }
     }
 
     /// Which of the four kinds.
@@ -80,13 +92,19 @@ mod tests {
     #[test]
     fn its_kind_is_the_key() {
         let check = |failure: Failure, expected: &str| {
-            assert_eq!(serde_json::to_string(&failure).expect("plain data"), expected);
+            assert_eq!(
+                serde_json::to_string(&failure).expect("plain data"),
+                expected
+            );
         };
         check(
             Failure::from(crate::Error::Unreadable),
             r#"{"invalid":{"code":"unreadable_file","reason":"the file cannot be read","suggestion":"check that it is a file, that you may read it, and that its disk is well"}}"#,
         );
-        check(Failure::bug("a", "b", "c"), r#"{"bug":{"code":"a","reason":"b","suggestion":"c"}}"#);
+        check(
+            Failure::bug("a", "b", "c"),
+            r#"{"bug":{"code":"a","reason":"b","suggestion":"c"}}"#,
+        );
         let refused = whit_core::Error::UnknownVersion { found: 9, known: 1 };
         assert_eq!(Failure::from(refused).kind(), FaultKind::Refused);
     }

@@ -48,13 +48,21 @@ impl<R: Read> Rows<R> {
             .from_reader(csv);
         let mut record = ByteRecord::new();
         let column = wanted.map(String::from);
-        if !reader.read_byte_record(&mut record).map_err(|_| Error::Unreadable)? {
+        if !reader
+            .read_byte_record(&mut record)
+            .map_err(|_| Error::Unreadable)?
+        {
             return Err(Error::NoHeader { column });
         }
         let name = |cell: &[u8]| Some(std::str::from_utf8(cell.trim_ascii()).ok()?.to_owned());
         let names = record.iter().map(name).collect::<Option<Vec<_>>>();
         let names = names.ok_or(Error::HeaderNotText { column })?;
-        Ok(Self { reader, names, record, state: State::Reading })
+        Ok(Self {
+            reader,
+            names,
+            record,
+            state: State::Reading,
+        })
     }
 
     /// The column of this name.
@@ -63,8 +71,12 @@ impl<R: Read> Rows<R> {
         let mut places = (0..self.names.len()).filter(|&place| self.names[place] == name);
         match (places.next(), places.next()) {
             (Some(place), None) => Ok(Column(place)),
-            (None, _) => Err(Error::MissingColumn { column: name.into() }),
-            (Some(_), Some(_)) => Err(Error::RepeatedColumn { column: name.into() }),
+            (None, _) => Err(Error::MissingColumn {
+                column: name.into(),
+            }),
+            (Some(_), Some(_)) => Err(Error::RepeatedColumn {
+                column: name.into(),
+            }),
         }
     }
 
@@ -82,7 +94,11 @@ impl<R: Read> Rows<R> {
 
     /// Was the whole file read?
     pub(crate) fn finish(&self) -> Result<()> {
-        if self.state == State::Ended { Ok(()) } else { Err(Error::Unreadable) }
+        if self.state == State::Ended {
+            Ok(())
+        } else {
+            Err(Error::Unreadable)
+        }
     }
 }
 
@@ -115,18 +131,33 @@ mod tests {
     fn check(cell: &[u8], expected: f64) {
         let found = numbers(&[b"y,x\n0,", cell, b"\n"].concat());
         assert_eq!(found.len(), 1);
-        assert!(found[0] == expected || (found[0].is_nan() && expected.is_nan()), "{cell:?}: {found:?}");
+        assert!(
+            found[0] == expected || (found[0].is_nan() && expected.is_nan()),
+            "{cell:?}: {found:?}"
+        );
     }
 
     #[test]
     fn cells_are_numbers_or_absent() {
-        for (cell, number) in [("1", 1.0), (" -2.5\t", -2.5), ("1e3", 1000.0), ("+7", 7.0), ("\"8\"", 8.0)] {
+        for (cell, number) in [
+            ("1", 1.0),
+            (" -2.5\t", -2.5),
+            ("1e3", 1000.0),
+            ("+7", 7.0),
+            ("\"8\"", 8.0),
+        ] {
             check(cell.as_bytes(), number);
         }
-        for (cell, number) in [("inf", f64::INFINITY), ("-1e400", f64::NEG_INFINITY), ("1e308", 1e308)] {
+        for (cell, number) in [
+            ("inf", f64::INFINITY),
+            ("-1e400", f64::NEG_INFINITY),
+            ("1e308", 1e308),
+        ] {
             check(cell.as_bytes(), number);
         }
-        for cell in ["", "?", "NaN", "-nan", "SECRET", "0x10", "1 2", "1_000", "１"] {
+        for cell in [
+            "", "?", "NaN", "-nan", "SECRET", "0x10", "1 2", "1_000", "１",
+        ] {
             check(cell.as_bytes(), f64::NAN);
         }
         check(b"\xff\xfe", f64::NAN);
@@ -153,18 +184,37 @@ mod tests {
 
     #[test]
     fn complaints_name_the_wanted_column_and_no_other() {
-        let open = |csv: &'static [u8]| Rows::open(csv, Some("age")).and_then(|rows| rows.column("age"));
+        let open =
+            |csv: &'static [u8]| Rows::open(csv, Some("age")).and_then(|rows| rows.column("age"));
         let complaint = |csv| open(csv).err().expect("refused");
-        for csv in [b"".as_slice(), b"\n\n", b"\xff\xfe\x00", b"name,CANARY\n", b"age,age\n"] {
+        for csv in [
+            b"".as_slice(),
+            b"\n\n",
+            b"\xff\xfe\x00",
+            b"name,CANARY\n",
+            b"age,age\n",
+        ] {
             let text = complaint(csv).to_string();
-            assert!(text.contains("\"age\"") && !text.contains("CANARY"), "{text}");
+            assert!(
+                text.contains("\"age\"") && !text.contains("CANARY"),
+                "{text}"
+            );
         }
         assert!(matches!(complaint(b""), Error::NoHeader { .. }));
-        assert!(matches!(complaint(b"\xff,age\n"), Error::HeaderNotText { .. }));
+        assert!(matches!(
+            complaint(b"\xff,age\n"),
+            Error::HeaderNotText { .. }
+        ));
         assert!(matches!(complaint(b"b,c\n"), Error::MissingColumn { .. }));
-        assert!(matches!(complaint(b"age,b, age\n"), Error::RepeatedColumn { .. }));
+        assert!(matches!(
+            complaint(b"age,b, age\n"),
+            Error::RepeatedColumn { .. }
+        ));
         let twins: &[u8] = b"b,b,age\n";
-        assert!(Rows::open(twins, None).is_ok_and(|rows| rows.column("age").is_ok()), "unused twins do no harm");
+        assert!(
+            Rows::open(twins, None).is_ok_and(|rows| rows.column("age").is_ok()),
+            "unused twins do no harm"
+        );
     }
 
     struct Broken;

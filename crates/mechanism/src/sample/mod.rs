@@ -7,13 +7,15 @@
 //! All of them stand on one idea, in [`threshold`]: to decide an event of probability `p`, compare a uniform real with `p`,
 //! word by word, and compute only as many digits of `p` as the comparison needs.
 
-#![deny(clippy::float_arithmetic)]
+#![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 pub(crate) mod constant_time;
 pub(crate) mod discrete_gaussian;
 pub(crate) mod discrete_laplace;
 mod enclosure;
 mod exp_filter;
+#[cfg(test)]
+mod fit;
 pub(crate) mod geometric;
 #[cfg(test)]
 mod oracle;

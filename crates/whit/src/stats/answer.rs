@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use whit_core::{Confidence, Delta, Epsilon, Neighbours, round};
 
-use super::{NoiseKind, Request, Statistic};
+use super::{NoiseKind, Request};
 
 /// A released statistic. JSON: one object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,8 +22,8 @@ pub struct Answer {
     pub mechanism: NoiseKind,
     /// Whom the guarantee protects: `row`, or the column that names the unit.
     pub unit: String,
-    /// What was computed.
-    pub statistic: Statistic,
+    /// What was computed: `count`, `sum`, `mean` or `histogram`.
+    pub statistic: String,
     /// Of which column; none for a count of rows.
     pub column: Option<String>,
     /// Which data sets are neighbours.
@@ -118,7 +118,7 @@ impl Answer {
             delta: cost.delta,
             mechanism: request.mechanism,
             unit: request.unit.unwrap_or_else(|| "row".into()),
-            statistic: request.statistic,
+            statistic: request.statistic.to_string(),
             column: request.column,
             relation: request.relation,
             rows_per_unit: request.rows_per_unit,
@@ -151,12 +151,22 @@ fn guarantee(request: &Request, cost: Cost) -> String {
     let epsilon = cost.epsilon.value();
     let power = format!("e^{}", short_up(epsilon));
     // Beyond this the factor is no number that anybody pictures.
-    let factor = if epsilon <= 16.0 { format!("{} ({power})", short_up(round::exp_up(epsilon))) } else { power };
+    let factor = if epsilon <= 16.0 {
+        format!("{} ({power})", short_up(round::exp_up(epsilon)))
+    } else {
+        power
+    };
     let slack = match cost.delta.value() {
         0.0 => String::new(),
-        delta => format!(", up to an extra probability of {} (delta)", short_up(delta)),
+        delta => format!(
+            ", up to an extra probability of {} (delta)",
+            short_up(delta)
+        ),
     };
-    let whose = request.unit.as_ref().map(|unit| format!("rows of any one {unit}"));
+    let whose = request
+        .unit
+        .as_ref()
+        .map(|unit| format!("rows of any one {unit}"));
     match request.relation {
         Neighbours::ReplaceOne => {
             let (what, say, them, units) = match whose {
@@ -186,10 +196,16 @@ fn short_up(value: f64) -> String {
     for digits in 0..17 {
         let text = format!("{value:.digits$e}");
         for candidate in [text.clone(), bumped(&text, digits)] {
-            let Ok(number) = candidate.parse::<f64>() else { continue };
-            if number >= value && number <= value * (1.0 + 1e-4) {
+            let Ok(number) = candidate.parse::<f64>() else {
+                continue;
+            };
+            if number.is_finite() && number >= value && number <= value * (1.0 + 1e-4) {
                 let plain = number == 0.0 || (1e-3..1e6).contains(&number);
-                return if plain { number.to_string() } else { format!("{number:e}") };
+                return if plain {
+                    number.to_string()
+                } else {
+                    format!("{number:e}")
+                };
             }
         }
     }
@@ -207,6 +223,7 @@ fn bumped(text: &str, digits: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::Statistic;
 
     fn check(value: f64, expected: &str) {
         assert_eq!(short_up(value), expected);
@@ -235,7 +252,13 @@ mod tests {
         let mut request = Request::new(Statistic::Count, Epsilon::new(1.0).expect("positive"));
         request.unit = unit.map(String::from);
         request.relation = relation;
-        guarantee(&request, Cost { epsilon: request.epsilon, delta: Delta::new(delta).expect("below one") })
+        guarantee(
+            &request,
+            Cost {
+                epsilon: request.epsilon,
+                delta: Delta::new(delta).expect("below one"),
+            },
+        )
     }
 
     #[test]
@@ -259,9 +282,19 @@ mod tests {
     #[test]
     fn json_has_the_promised_keys_in_order() {
         let request = Request::new(Statistic::Count, Epsilon::new(1.0).expect("positive"));
-        let cost = Cost { epsilon: request.epsilon, delta: Delta::ZERO };
-        let value = Value::Single { answer: 3.0, low: 0.0, high: 6.0 };
-        let noise = vec![AddedNoise { to: Part::Count, scale: 1.0 }];
+        let cost = Cost {
+            epsilon: request.epsilon,
+            delta: Delta::ZERO,
+        };
+        let value = Value::Single {
+            answer: 3.0,
+            low: 0.0,
+            high: 6.0,
+        };
+        let noise = vec![AddedNoise {
+            to: Part::Count,
+            scale: 1.0,
+        }];
         let answer = Answer::new(request, cost, value, noise);
         let text = serde_json::to_string(&answer).expect("plain data");
         assert!(
@@ -270,6 +303,9 @@ mod tests {
             ),
             "{text}"
         );
-        assert_eq!(serde_json::from_str::<Answer>(&text).expect("own text"), answer);
+        assert_eq!(
+            serde_json::from_str::<Answer>(&text).expect("own text"),
+            answer
+        );
     }
 }

@@ -164,14 +164,23 @@ mod range {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use whit_mechanism::Bounds;
 
-    pub(super) fn serialize<S: Serializer>(range: &Option<Bounds>, serializer: S) -> Result<S::Ok, S::Error> {
-        let ends = |range: &Bounds| [range.lower(), range.upper()].map(|steps| range.grid().value(i128::from(steps)));
+    pub(super) fn serialize<S: Serializer>(
+        range: &Option<Bounds>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let ends = |range: &Bounds| {
+            [range.lower(), range.upper()].map(|steps| range.grid().value(i128::from(steps)))
+        };
         range.as_ref().map(ends).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bounds>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Bounds>, D::Error> {
         let ends = Option::<[f64; 2]>::deserialize(deserializer)?;
-        ends.map(|[lower, upper]| Bounds::new(lower, upper)).transpose().map_err(serde::de::Error::custom)
+        ends.map(|[lower, upper]| Bounds::new(lower, upper))
+            .transpose()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -181,7 +190,10 @@ mod tests {
 
     #[test]
     fn reads_as_written() {
-        let mut request = Request::new(Statistic::Histogram { bins: 7 }, Epsilon::new(0.1).expect("positive"));
+        let mut request = Request::new(
+            Statistic::Histogram { bins: 7 },
+            Epsilon::new(0.1).expect("positive"),
+        );
         request.column = Some("age".into());
         request.range = Some(Bounds::new(-5.0, 120.0).expect("a range"));
         request.unit = Some("name".into());
@@ -190,13 +202,20 @@ mod tests {
         request.mechanism = NoiseKind::Gaussian;
         request.delta = Delta::new(1e-6).expect("below one");
         let text = serde_json::to_string(&request).expect("plain data");
-        assert_eq!(serde_json::from_str::<Request>(&text).expect("own text"), request);
+        assert_eq!(
+            serde_json::from_str::<Request>(&text).expect("own text"),
+            request
+        );
     }
 
     #[test]
     fn json_leaves_out_what_is_usual() {
-        let request: Request = serde_json::from_str(r#"{"statistic":"count","epsilon":1}"#).expect("complete");
-        assert_eq!(request, Request::new(Statistic::Count, Epsilon::new(1.0).expect("positive")));
+        let request: Request =
+            serde_json::from_str(r#"{"statistic":"count","epsilon":1}"#).expect("complete");
+        assert_eq!(
+            request,
+            Request::new(Statistic::Count, Epsilon::new(1.0).expect("positive"))
+        );
         let histogram = serde_json::from_str::<Statistic>(r#"{"histogram":{}}"#).expect("complete");
         assert_eq!(histogram, Statistic::Histogram { bins: BINS_DEFAULT });
     }
@@ -217,7 +236,10 @@ mod tests {
             r#"{"statistic":"sum","epsilon":1,"column":"a","range":[5,1]}"#,
             r#"{"statistic":"sum","epsilon":1,"column":"a","range":[5]}"#,
         ] {
-            assert!(serde_json::from_str::<Request>(text).is_err(), "{text} was read");
+            assert!(
+                serde_json::from_str::<Request>(text).is_err(),
+                "{text} was read"
+            );
         }
     }
 }

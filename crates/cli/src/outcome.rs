@@ -1,0 +1,137 @@
+//! How the program ends: what it prints, where, and its exit code.
+
+use std::io::{self, Write};
+use std::panic::{self, AssertUnwindSafe};
+use std::process::ExitCode;
+
+use whit::{Failure, FaultKind};
+
+use crate::Format;
+
+/// Exit code for a program that broke.
+const BROKEN: u8 = 4;
+
+/// Runs `work` so that a panic says nothing about the data that was in its hands.
+pub(crate) fn guard(work: impl FnOnce() -> Result<String, Failure>) -> Result<String, Failure> {
+    // The payload of a panic may quote what it failed on, so nobody gets to see it.
+    panic::set_hook(Box::new(|_| {}));
+    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let suggestion = "please report this with the command you ran, without the data";
+        Err(Failure::bug(
+            "panic",
+            "whit broke an invariant of its own, so there is no answer",
+            suggestion,
+        ))
+    })
+}
+
+/// Prints an answer or a failure, and says how to exit.
+pub(crate) fn show(outcome: Result<String, Failure>, format: Format) -> ExitCode {
+    let (written, code) = match (outcome, format) {
+        (Ok(text), _) => (write(io::stdout(), &text), 0),
+        (Err(failure), Format::Json) => (
+            write(io::stdout(), &json(&failure)),
+            exit_code(failure.kind()),
+        ),
+        (Err(failure), Format::Table) => {
+            let text = format!(
+                "error: {}\nhint: {}",
+                failure.reason(),
+                failure.suggestion()
+            );
+            (write(io::stderr(), &text), exit_code(failure.kind()))
+        }
+    };
+    match written {
+        Ok(()) => code.into(),
+        // The reader has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => code.into(),
+        Err(_) => {
+            // If stderr is gone too, the exit code has to say it all.
+            let _ = write(io::stderr(), "error: the output could not be written");
+            BROKEN.into()
+        }
+    }
+}
+
+fn write(mut to: impl Write, text: &str) -> io::Result<()> {
+    to.write_all(text.trim_end().as_bytes())?;
+    to.write_all(b"\n")?;
+    to.flush()
+}
+
+fn json(failure: &Failure) -> String {
+    serde_json::to_string(failure).expect("a failure is made of strings")
+}
+
+fn exit_code(kind: FaultKind) -> u8 {
+    match kind {
+        FaultKind::Invalid => 1,
+        FaultKind::Refused => 2,
+        FaultKind::Exhausted => 3,
+        _ => BROKEN,
+    }
+}
+
+/// What is wrong with the arguments, in the words of their parser.
+pub(crate) fn usage(error: &clap::Error) -> Failure {
+    let text = error.to_string();
+    let mut paragraphs = text
+        .split("\n\n")
+        .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
+    let reason = paragraphs.next().unwrap_or_default();
+    let tip = paragraphs.find_map(|paragraph| {
+        paragraph
+            .strip_prefix("tip: a similar")
+            .map(|tip| format!("a similar{tip}"))
+    });
+    let suggestion =
+        tip.unwrap_or_else(|| "add --help to the command to see how it is used".into());
+    Failure::invalid("usage", reason.trim_start_matches("error: "), &suggestion)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CANARY: &str = "SECRET-4711";
+
+    #[test]
+    fn panics_become_a_constant_bug() {
+        let failure = guard(|| panic!("{CANARY}")).expect_err("it panicked");
+        assert_eq!(
+            (failure.kind(), exit_code(failure.kind())),
+            (FaultKind::Bug, 4)
+        );
+        assert!(json(&failure).starts_with(r#"{"bug":{"code":"panic","reason":"#));
+        assert!(!json(&failure).contains(CANARY));
+    }
+
+    /// Runs the test above in a process of its own and looks at all that it prints.
+    #[test]
+    fn panics_print_no_payload() {
+        let me = std::env::current_exe().expect("this test binary");
+        let test = "outcome::tests::panics_become_a_constant_bug";
+        let run = std::process::Command::new(me)
+            .args([test, "--exact", "--nocapture"])
+            .output()
+            .expect("it runs");
+        let printed = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
+        assert!(
+            run.status.success() && printed.contains("1 passed") && !printed.contains(CANARY),
+            "{printed}"
+        );
+    }
+
+    #[test]
+    fn every_kind_has_its_exit_code() {
+        let codes = [
+            FaultKind::Invalid,
+            FaultKind::Refused,
+            FaultKind::Exhausted,
+            FaultKind::Bug,
+        ]
+        .map(exit_code);
+        assert_eq!(codes, [1, 2, 3, 4]);
+    }
+}

@@ -1,0 +1,825 @@
+//! Runs the program and looks at all that comes out: stdout, stderr and exit code.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// Stands in private cells, and must never come out.
+const CANARY: &str = "SECRET-4711";
+/// The bundled data, counted with another program.
+const CENSUS_ROWS: f64 = 32_561.0;
+const CENSUS_MEAN_AGE: f64 = 38.581_646_755_320_78;
+const CENSUS_SUM_HOURS: f64 = 1_316_684.0;
+const CENSUS_AGES_BY_DECADE: [f64; 10] = [
+    0.0, 1657.0, 8054.0, 8613.0, 7175.0, 4418.0, 2015.0, 508.0, 78.0, 43.0,
+];
+
+struct Run {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_whit"))
+}
+
+fn finish(mut command: Command, stdin: &[u8]) -> Run {
+    let command = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    // A program that refuses its arguments does not read its input.
+    let _ = child.stdin.take().expect("piped").write_all(stdin);
+    let output = child.wait_with_output().expect("the program ends");
+    Run {
+        code: output.status.code().expect("no signal ended it"),
+        stdout: String::from_utf8(output.stdout).expect("text"),
+        stderr: String::from_utf8(output.stderr).expect("text"),
+    }
+}
+
+fn run(arguments: &str) -> Run {
+    let mut command = program();
+    command.args(arguments.split_whitespace());
+    finish(command, b"")
+}
+
+/// Runs a statistic on a file with these bytes, by way of standard input.
+fn run_on(csv: &[u8], arguments: &str) -> Run {
+    let mut command = program();
+    command.args(arguments.split_whitespace());
+    finish(command, csv)
+}
+
+fn answer(run: &Run) -> Value {
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
+    assert_eq!(run.stdout.lines().count(), 1, "{}", run.stdout);
+    serde_json::from_str(&run.stdout).expect("JSON")
+}
+
+fn keys(value: &Value) -> BTreeSet<&str> {
+    value
+        .as_object()
+        .expect("an object")
+        .keys()
+        .map(String::as_str)
+        .collect()
+}
+
+fn number(value: &Value, key: &str) -> f64 {
+    value[key]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{key} of {value}"))
+}
+
+fn file(name: &str, content: &[u8]) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, content).expect("the test directory is writable");
+    path
+}
+
+/// The same refusal in both formats: the right exit code and code, one JSON object on stdout or two lines on stderr, and no
+/// private word anywhere.
+fn check_refused(csv: &[u8], arguments: &str, exit: i32, kind: &str, code: &str) {
+    let json = run_on(csv, &format!("{arguments} --format json"));
+    let table = run_on(csv, arguments);
+    for run in [&json, &table] {
+        assert_eq!(run.code, exit, "{arguments}: {}{}", run.stdout, run.stderr);
+        assert!(
+            !format!("{}{}", run.stdout, run.stderr).contains(CANARY),
+            "{arguments}"
+        );
+    }
+    assert_eq!(
+        (json.stdout.lines().count(), json.stderr.as_str()),
+        (1, ""),
+        "{arguments}"
+    );
+    let failure: Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!(keys(&failure), [kind].into(), "{arguments}");
+    assert_eq!(
+        keys(&failure[kind]),
+        ["code", "reason", "suggestion"].into()
+    );
+    assert_eq!(failure[kind]["code"], code, "{arguments}: {failure}");
+    let text = |key: &str| failure[kind][key].as_str().expect("text").to_owned();
+    assert!(!text("reason").is_empty() && !text("suggestion").is_empty());
+    assert_eq!(table.stdout, "");
+    assert_eq!(
+        table.stderr,
+        format!("error: {}\nhint: {}\n", text("reason"), text("suggestion"))
+    );
+}
+
+fn check_invalid(csv: &[u8], arguments: &str, code: &str) {
+    check_refused(csv, arguments, 1, "invalid", code);
+}
+
+#[test]
+fn parameters_are_refused_before_the_file_is_opened() {
+    let check = |rest: &str, code: &str| check_invalid(b"", &format!("stats {rest}"), code);
+    for epsilon in ["0", "-0", "-1", "NaN", "inf", "1e400"] {
+        check(
+            &format!("count no-such-file.csv --epsilon {epsilon}"),
+            "out_of_domain",
+        );
+    }
+    for epsilon in ["abc", "1,5", "--column"] {
+        check(
+            &format!("count no-such-file.csv --epsilon {epsilon}"),
+            "not_a_number",
+        );
+    }
+    check("count no-such-file.csv --epsilon=", "not_a_number");
+    check("count no-such-file.csv --epsilon 1e300", "no_noise");
+    for range in ["5,1", "1,1", "NaN,1", "0,inf", "0,1e400", "-1,-2"] {
+        check(
+            &format!("sum no-such-file.csv --column x --epsilon 1 --range {range}"),
+            "empty_range",
+        );
+    }
+    for range in ["5", "1,2,3", "a,b", ",", "1;2"] {
+        check(
+            &format!("sum no-such-file.csv --column x --epsilon 1 --range {range}"),
+            "not_a_range",
+        );
+    }
+    check(
+        "count no-such-file.csv --epsilon 1 --delta 1e-6",
+        "unused_delta",
+    );
+    check(
+        "count no-such-file.csv --epsilon 1 --mechanism gaussian",
+        "missing_delta",
+    );
+    for delta in ["1", "2", "-1e-9", "NaN"] {
+        check(
+            &format!("count no-such-file.csv --epsilon 1 --mechanism gaussian --delta {delta}"),
+            "out_of_domain",
+        );
+    }
+    check(
+        "count no-such-file.csv --epsilon 1 --unit who",
+        "missing_rows_per_unit",
+    );
+    check(
+        "count no-such-file.csv --epsilon 1 --rows-per-unit 3",
+        "unused_rows_per_unit",
+    );
+    check(
+        "count no-such-file.csv --epsilon 1 --unit who --rows-per-unit 0",
+        "count_out_of_range",
+    );
+    check(
+        "count no-such-file.csv --epsilon 1 --unit who --rows-per-unit -1",
+        "not_a_number",
+    );
+    check(
+        "histogram no-such-file.csv --column x --range 0,1 --epsilon 1 --bins 0",
+        "count_out_of_range",
+    );
+    check(
+        "histogram no-such-file.csv --column x --range 0,1 --epsilon 1 --bins many",
+        "not_a_number",
+    );
+    check(
+        "count no-such-file.csv --epsilon 1 --confidence 1",
+        "out_of_domain",
+    );
+}
+
+#[test]
+fn usage_is_refused_with_one_and_not_two() {
+    let wrong = [
+        "",
+        "stats",
+        "stats median --epsilon 1",
+        "stats count",
+        "stats sum --epsilon 1",
+        "stats sum --column age --epsilon 1",
+        "stats mean --range 0,1 --epsilon 1",
+        "stats count --epsilon 1 --range 0,1",
+        "stats count --epsilon 1 --epsilon 2",
+        "stats count --epsilon 1 --relation both",
+        "stats count --epsilon 1 --mechanism none",
+        "stats count one.csv two.csv --epsilon 1",
+        "frobnicate",
+    ];
+    for arguments in wrong {
+        check_invalid(b"", arguments, "usage");
+    }
+    let equals = run("stats count --format=json");
+    assert!(
+        equals.code == 1 && equals.stdout.starts_with("{\"invalid\":"),
+        "{}",
+        equals.stdout
+    );
+    let unknown = run("stats count --epsilon 1 --format xml");
+    assert!(
+        unknown.code == 1 && unknown.stdout.is_empty() && unknown.stderr.starts_with("error: ")
+    );
+}
+
+const SUM: &str = "stats sum - --column x --range 0,10 --epsilon 1";
+
+#[test]
+fn files_that_are_no_tables_are_refused() {
+    check_invalid(b"", SUM, "no_header");
+    check_invalid(b"\n\n", SUM, "no_header");
+    check_invalid(b"y,z\n1,SECRET-4711\n", SUM, "missing_column");
+    // A file without a header: its first row is private too.
+    check_invalid(b"SECRET-4711,39\nAda,36\n", SUM, "missing_column");
+    check_invalid(b"x,x\n1,SECRET-4711\n", SUM, "repeated_column");
+    check_invalid(b"x,\xff\xfe\n1,SECRET-4711\n", SUM, "header_not_text");
+    let junk: Vec<u8> = (0..4096_u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8 | 0x80)
+        .collect();
+    check_invalid(&junk, SUM, "header_not_text");
+    check_invalid(&junk, "stats count - --epsilon 1", "header_not_text");
+    check_invalid(
+        b"y\n1\n",
+        "stats count - --epsilon 1 --unit who --rows-per-unit 1",
+        "missing_column",
+    );
+    let named = run_on(b"y\n1\n", SUM).stderr;
+    assert!(named.contains("\"x\""), "{named}");
+    check_invalid(
+        b"",
+        "stats count no-such-file.csv --epsilon 1",
+        "unreadable_file",
+    );
+    let directory = format!("stats count {} --epsilon 1", env!("CARGO_TARGET_TMPDIR"));
+    check_invalid(b"", &directory, "unreadable_file");
+}
+
+#[test]
+fn whatever_stands_in_a_cell_is_answered() {
+    let files: [&[u8]; 8] = [
+        b"x,y",
+        b"x,y\n",
+        b"x,y\n1,SECRET-4711\n",
+        b"x,y\nSECRET-4711,1\n2,3\n",
+        b"x,y\n\xff\xfe,1\n2,\xc3\x28\n",
+        b"x,y\n1\n\n1,2,3,4,SECRET-4711\n,\n",
+        b"x,y\r\n?,SECRET-4711\r\nNaN,1\r\ninf,2\r\n-1e400,3\r\n",
+        b"x,y\n\"SECRET-4711,1\n2,3\n",
+    ];
+    for csv in files {
+        for statistic in ["sum", "mean", "histogram"] {
+            let run = run_on(
+                csv,
+                &format!("stats {statistic} - --column x --range 0,10 --epsilon 1 --format json"),
+            );
+            answer(&run);
+            assert!(!run.stdout.contains(CANARY));
+        }
+        let run = run_on(csv, "stats count - --epsilon 1");
+        assert!(run.code == 0 && !format!("{}{}", run.stdout, run.stderr).contains(CANARY));
+    }
+}
+
+/// All of an answer that is not noisy.
+fn public_part(mut answer: Value) -> Value {
+    let noisy = |value: &mut Value| {
+        for key in ["answer", "low", "high", "interval"] {
+            if value
+                .get(key)
+                .is_some_and(|found| key != "low" && key != "high" || !found.is_null())
+            {
+                value[key] = Value::Null;
+            }
+        }
+    };
+    match answer.get_mut("bins").and_then(Value::as_array_mut) {
+        Some(bins) => bins.iter_mut().for_each(|bin| {
+            let edges = (bin["low"].clone(), bin["high"].clone());
+            noisy(bin);
+            (bin["low"], bin["high"]) = edges;
+        }),
+        None => noisy(&mut answer),
+    }
+    answer
+}
+
+#[test]
+fn neighbours_look_alike() {
+    let long = "z".repeat(1_000_000);
+    let digits = "9".repeat(1_000_000);
+    let poison = [
+        "NaN,a",
+        "inf,a",
+        "-inf,a",
+        "1e308,a",
+        "word,a",
+        "\"",
+        "",
+        ",",
+        "1",
+        "1,2,3,4,5",
+        &long,
+        &digits,
+    ];
+    let clean = "x,who\n1,a\n2,b\n3,c\n";
+    for statistic in [
+        "count - --epsilon 1",
+        "count - --column x --epsilon 1 --unit who --rows-per-unit 2",
+        "sum - --column x --range 0,10 --epsilon 1",
+        "mean - --column x --range 0,10 --epsilon 1 --mechanism gaussian --delta 1e-6",
+        "mean - --column x --range 0,10 --epsilon 1 --relation replace",
+        "histogram - --column x --range -10,10 --bins 3 --epsilon 1",
+    ] {
+        let arguments = format!("stats {statistic} --format json");
+        let expected = public_part(answer(&run_on(clean.as_bytes(), &arguments)));
+        for row in poison {
+            let poisoned = format!("{clean}{row}\n");
+            let found = public_part(answer(&run_on(poisoned.as_bytes(), &arguments)));
+            assert_eq!(found, expected, "{statistic}");
+        }
+    }
+}
+
+const COMMON_KEYS: [&str; 12] = [
+    "confidence",
+    "epsilon",
+    "delta",
+    "mechanism",
+    "unit",
+    "statistic",
+    "column",
+    "relation",
+    "rows_per_unit",
+    "noise",
+    "recorded",
+    "guarantee",
+];
+
+#[test]
+fn json_has_exactly_its_keys() {
+    let with = |own: &[&'static str]| {
+        COMMON_KEYS
+            .iter()
+            .chain(own)
+            .copied()
+            .collect::<BTreeSet<&str>>()
+    };
+    let count = answer(&run("stats count --epsilon 2 --format json"));
+    assert_eq!(keys(&count), with(&["answer", "low", "high"]));
+    assert_eq!(
+        (
+            number(&count, "confidence"),
+            number(&count, "epsilon"),
+            number(&count, "delta")
+        ),
+        (0.95, 2.0, 0.0)
+    );
+    assert_eq!(
+        (&count["mechanism"], &count["unit"]),
+        (&"laplace".into(), &"row".into())
+    );
+    assert_eq!(count["recorded"], false);
+    let mean = "mean --column age --range 0,120 --epsilon 1 --mechanism gaussian --delta 1e-6";
+    let mean = answer(&run(&format!(
+        "stats {mean} --unit native_country --rows-per-unit 5 --format json"
+    )));
+    assert_eq!(keys(&mean), with(&["answer", "low", "high"]));
+    assert_eq!(
+        (&mean["mechanism"], &mean["unit"]),
+        (&"gaussian".into(), &"native_country".into())
+    );
+    let epsilon = number(&mean, "epsilon");
+    assert!(
+        epsilon <= 1.0 && epsilon > 0.999_999 && number(&mean, "delta") == 1e-6,
+        "{mean}"
+    );
+    let histogram = answer(&run(
+        "--format json stats histogram --column age --range 0,100 --epsilon 1",
+    ));
+    assert_eq!(keys(&histogram), with(&["bins"]));
+    let bins = histogram["bins"].as_array().expect("a list");
+    assert_eq!(bins.len(), 10);
+    for (index, bin) in bins.iter().enumerate() {
+        assert_eq!(keys(bin), ["low", "high", "answer", "interval"].into());
+        assert_eq!(
+            (number(bin, "low"), number(bin, "high")),
+            (10.0 * index as f64, 10.0 * (index + 1) as f64)
+        );
+        assert_eq!(bin["interval"].as_array().map(Vec::len), Some(2));
+    }
+}
+
+#[test]
+fn answers_are_near_the_truth() {
+    let near = |arguments: &str, truth: f64, tolerance: f64| {
+        let answer = answer(&run(&format!(
+            "stats {arguments} --epsilon 10 --format json"
+        )));
+        let found = number(&answer, "answer");
+        assert!(
+            (found - truth).abs() <= tolerance,
+            "{arguments}: {found}, not {truth}"
+        );
+        assert!(number(&answer, "low") <= found && found <= number(&answer, "high"));
+    };
+    // At epsilon 10 noise beyond these has a probability below exp(-40).
+    near("count", CENSUS_ROWS, 4.0);
+    near("count --column workclass", CENSUS_ROWS, 4.0);
+    near("mean --column age --range 0,120", CENSUS_MEAN_AGE, 0.05);
+    near(
+        "mean --column age --range 0,120 --relation replace",
+        CENSUS_MEAN_AGE,
+        0.05,
+    );
+    near(
+        "mean --column age --range 0,120 --mechanism gaussian --delta 1e-6",
+        CENSUS_MEAN_AGE,
+        0.05,
+    );
+    near(
+        "sum --column hours_per_week --range -5,100",
+        CENSUS_SUM_HOURS,
+        500.0,
+    );
+    // 42 countries; one row of each is used.
+    near("count --unit native_country --rows-per-unit 1", 42.0, 4.0);
+    let histogram = answer(&run(
+        "stats histogram --column age --range 0,100 --epsilon 10 --format json",
+    ));
+    let bins = histogram["bins"].as_array().expect("a list");
+    for (bin, truth) in bins.iter().zip(CENSUS_AGES_BY_DECADE) {
+        assert!(
+            (number(bin, "answer") - truth).abs() <= 5.0,
+            "{bin}, not {truth}"
+        );
+    }
+}
+
+/// Each of 60 intervals misses with probability at most 0.05. More than 15 misses have a probability below 1e-7.
+#[test]
+fn intervals_contain_the_truth() {
+    let mut misses = 0;
+    for _ in 0..60 {
+        let answer = answer(&run(
+            "stats mean --column age --range 0,120 --epsilon 1 --format json",
+        ));
+        misses += u32::from(
+            number(&answer, "low") > CENSUS_MEAN_AGE || number(&answer, "high") < CENSUS_MEAN_AGE,
+        );
+    }
+    assert!(misses <= 15, "{misses} of 60 intervals miss");
+}
+
+/// Every bin of an empty file holds zero, and an interval that is cut at zero still contains it: 2000 intervals in one
+/// run. Each misses with probability 0.027, since counts are whole; 7% are further off than chance reaches in 1e-20.
+#[test]
+fn intervals_of_all_bins_contain_the_truth() {
+    let run = run_on(
+        b"x\n",
+        "stats histogram - --column x --range 0,1 --bins 2000 --epsilon 1 --format json",
+    );
+    let answer = answer(&run);
+    let bins = answer["bins"].as_array().expect("a list");
+    let end = |bin: &Value, side: usize| bin["interval"][side].as_f64().expect("a number");
+    let misses = bins.iter().filter(|bin| end(bin, 0) > 0.0).count();
+    assert!(misses < 140, "{misses} of 2000 intervals miss");
+    assert!(misses > 0, "intervals this wide are no 95% intervals");
+}
+
+#[test]
+fn table_says_all_that_a_reader_needs() {
+    let csv = file("table.csv", b"who,age\na,30\na,31\nb,40\n");
+    let path = csv.to_str().expect("text");
+    let run_table = |arguments: &str| {
+        let run = run(arguments);
+        assert_eq!(
+            (run.code, run.stderr.as_str()),
+            (0, ""),
+            "stderr is no terminal and there is nothing to say"
+        );
+        run.stdout
+    };
+    let text = run_table(&format!("stats count {path} --epsilon 1"));
+    for words in [
+        "count of rows",
+        "95% interval",
+        "laplace, noise scale 1",
+        "epsilon 1",
+        "each row",
+        "2.7183 (e^1)",
+        "not recorded: repeats add up",
+    ] {
+        assert!(text.contains(words), "{words:?} is not in\n{text}");
+    }
+    let text = run_table(&format!(
+        "stats mean {path} --column age --range 0,120 --epsilon 1 --mechanism gaussian --delta 1e-5 --unit who --rows-per-unit 2 --confidence 0.9"
+    ));
+    for words in [
+        "mean of age",
+        "90% interval",
+        "gaussian",
+        "delta 1e-5",
+        "each who",
+        "(delta)",
+        "up to 2 rows",
+    ] {
+        assert!(text.contains(words), "{words:?} is not in\n{text}");
+    }
+    let text = run_table(&format!(
+        "stats histogram {path} --column age --range 0,80 --bins 2 --epsilon 30"
+    ));
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .take(3)
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(
+        rows[1],
+        ["[0,", "40)", "2", "2", "to", "2", &"#".repeat(30)],
+        "{text}"
+    );
+    assert_eq!(
+        rows[2],
+        ["[40,", "80]", "1", "1", "to", "1", &"#".repeat(15)],
+        "{text}"
+    );
+}
+
+#[test]
+fn bundled_data_is_credited_on_stderr() {
+    let run = run("stats count --epsilon 1");
+    assert!(run.stderr.contains("CC BY 4.0") && !run.stdout.contains("CC BY"));
+}
+
+#[test]
+fn standard_input_and_a_file_are_the_same() {
+    let csv = b"x\n1\n2\n3\n";
+    let path = file("same.csv", csv);
+    let from_file = answer(&run(&format!(
+        "stats count {} --epsilon 50 --format json",
+        path.display()
+    )));
+    let from_stdin = answer(&run_on(csv, "stats count - --epsilon 50 --format json"));
+    assert_eq!(from_file, from_stdin);
+    assert_eq!(number(&from_file, "answer"), 3.0);
+}
+
+#[test]
+fn help_teaches_with_examples() {
+    for command in [
+        "",
+        "stats",
+        "stats count",
+        "stats sum",
+        "stats mean",
+        "stats histogram",
+    ] {
+        for help in ["--help", "-h"] {
+            let run = run(&format!("{command} {help}"));
+            assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+            assert!(
+                run.stdout.contains("Examples:") && run.stdout.contains("whit stats "),
+                "{}",
+                run.stdout
+            );
+        }
+    }
+    assert_eq!(
+        run("--version").stdout,
+        concat!("whit ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+}
+
+/// Every example that uses the bundled data works as printed.
+#[test]
+fn examples_in_help_work() {
+    let mut tried = 0;
+    for command in [
+        "",
+        "stats",
+        "stats count",
+        "stats sum",
+        "stats mean",
+        "stats histogram",
+    ] {
+        for line in run(&format!("{command} --help")).stdout.lines() {
+            if let Some(example) = line
+                .trim()
+                .strip_prefix("whit ")
+                .filter(|example| !example.contains(".csv"))
+            {
+                assert_eq!(run(example).code, 0, "whit {example}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried >= 10, "only {tried} examples were found");
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_panic() {
+    let mut command = program();
+    command.args("stats histogram --column age --range 0,100 --bins 100000 --epsilon 1".split(' '));
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut first = [0; 10];
+    child
+        .stdout
+        .take()
+        .expect("piped")
+        .read_exact(&mut first)
+        .expect("there is output");
+    let output = child.wait_with_output().expect("the program ends");
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        output.status.code() == Some(0) && !stderr.contains("error"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn no_option_and_no_variable_makes_noise_repeat() {
+    for option in [
+        "--seed",
+        "--random-seed",
+        "--rng",
+        "--rng-seed",
+        "--entropy",
+        "--deterministic",
+        "--test",
+        "--debug",
+    ] {
+        for value in ["", " 7", "=7"] {
+            check_invalid(
+                b"",
+                &format!("stats count --epsilon 1 {option}{value}"),
+                "usage",
+            );
+        }
+        let global = run(&format!("{option} 7 stats count --epsilon 1"));
+        assert_eq!(global.code, 1, "{option}");
+    }
+    let noisy = || {
+        let mut command = program();
+        command.args(
+            "stats histogram - --column x --range 0,1 --bins 40 --epsilon 0.01 --format json"
+                .split(' '),
+        );
+        for variable in [
+            "WHIT_SEED",
+            "WHIT_RNG",
+            "WHIT_TEST",
+            "SEED",
+            "RNG_SEED",
+            "RANDOM_SEED",
+            "RUST_SEED",
+        ] {
+            command.env(variable, "7");
+        }
+        finish(command, b"x\n").stdout
+    };
+    let answers: BTreeSet<String> = (0..5).map(|_| noisy()).collect();
+    assert_eq!(answers.len(), 5, "noise was repeated");
+    for help in ["--help", "stats --help", "stats count --help"] {
+        assert!(!run(help).stdout.to_lowercase().contains("seed"), "{help}");
+    }
+}
+
+fn cargo(arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO"));
+    let output = command
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The crates of this platform; those of others may not have been downloaded.
+fn metadata() -> Value {
+    let version = cargo(&["-vV"]);
+    let host = version
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .expect("cargo names its host");
+    let arguments = [
+        "metadata",
+        "--format-version",
+        "1",
+        "--offline",
+        "--locked",
+        "--filter-platform",
+        host,
+    ];
+    serde_json::from_str(&cargo(&arguments)).expect("JSON")
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a Vec<Value> {
+    value[key]
+        .as_array()
+        .unwrap_or_else(|| panic!("no list {key}"))
+}
+
+/// The names of the packages that a package uses outside of its tests.
+fn used_by(metadata: &Value, package: &str) -> BTreeSet<String> {
+    let name_of = |id: &Value| {
+        let found = list(metadata, "packages")
+            .iter()
+            .find(|package| package["id"] == *id)
+            .expect("listed");
+        found["name"].as_str().expect("text").to_owned()
+    };
+    let nodes = list(&metadata["resolve"], "nodes");
+    let node = nodes
+        .iter()
+        .find(|node| name_of(&node["id"]) == package)
+        .expect("in the graph");
+    let shipped = |used: &&Value| {
+        list(used, "dep_kinds")
+            .iter()
+            .any(|kind| kind["kind"] != "dev")
+    };
+    list(node, "deps")
+        .iter()
+        .filter(shipped)
+        .map(|used| name_of(&used["pkg"]))
+        .collect()
+}
+
+#[test]
+fn shipped_binary_does_not_link_the_testkit() {
+    let metadata = metadata();
+    let (mut seen, mut open) = (BTreeSet::new(), vec!["whit-cli".to_owned()]);
+    while let Some(package) = open.pop() {
+        if seen.insert(package.clone()) {
+            open.extend(used_by(&metadata, &package));
+        }
+    }
+    assert!(
+        seen.contains("whit-mechanism") && seen.contains("getrandom"),
+        "{seen:?}"
+    );
+    assert!(!seen.contains("whit-testkit"), "{seen:?}");
+    // The same from the other end: the names of linked crates stand in the binary.
+    let binary = fs::read(env!("CARGO_BIN_EXE_whit")).expect("it was built");
+    let holds = |name: &str| {
+        binary
+            .windows(name.len())
+            .any(|window| window == name.as_bytes())
+    };
+    assert!(holds("whit_mechanism") && !holds("whit_testkit"));
+}
+
+/// The picture in ARCHITECTURE: who may use whom.
+#[test]
+fn crates_use_each_other_as_drawn() {
+    let metadata = metadata();
+    let drawn: [(&str, &[&str]); 7] = [
+        ("whit-core", &[]),
+        ("whit-mechanism", &["whit-core"]),
+        ("whit-accounting", &["whit-core"]),
+        ("whit-audit", &["whit-core"]),
+        ("whit-testkit", &["whit-core"]),
+        ("whit", &["whit-accounting", "whit-core", "whit-mechanism"]),
+        ("whit-cli", &["whit", "whit-audit"]),
+    ];
+    let members: BTreeSet<String> = {
+        let ids = list(&metadata, "workspace_members");
+        let packages = list(&metadata, "packages")
+            .iter()
+            .filter(|package| ids.contains(&package["id"]));
+        packages
+            .map(|package| package["name"].as_str().expect("text").to_owned())
+            .collect()
+    };
+    assert_eq!(
+        members,
+        drawn.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        "a crate is not in the picture"
+    );
+    for (package, may_use) in drawn {
+        let used = used_by(&metadata, package);
+        let beyond: Vec<_> = used
+            .intersection(&members)
+            .filter(|used| !may_use.contains(&used.as_str()))
+            .collect();
+        assert!(
+            beyond.is_empty(),
+            "{package} uses {beyond:?}, which is not drawn"
+        );
+    }
+    assert!(used_by(&metadata, "whit-cli").contains("whit"));
+    assert_eq!(used_by(&metadata, "whit").intersection(&members).count(), 3);
+}
