@@ -1,26 +1,100 @@
-use std::time::Instant;
-use whit_core::*;
-use whit_mechanism::sample::*;
-use whit_mechanism::OsEntropy;
-fn main() {
-    let n = 1_000_000;
-    for b in [(1u128,1u128),(10,1),(1000,7),(1_000_000,1),(1<<40,1)] {
-        let s = Scale::new(Ratio::new(b.0,b.1).unwrap()).unwrap();
-        let t=Instant::now(); let l = DiscreteLaplace::new(&s); let setup=t.elapsed();
-        let mut bits = OsEntropy::new().open().unwrap();
-        let t = Instant::now(); let mut acc=0i128; for _ in 0..n { acc = acc.wrapping_add(l.sample(&mut bits)); }
-        println!("laplace {:?} setup {:?} {:.1} ns {}", b, setup, t.elapsed().as_nanos() as f64/n as f64, acc);
-        let t=Instant::now(); let g = DiscreteGaussian::new(&s); let setup=t.elapsed();
-        let t = Instant::now(); let mut acc=0i128; for _ in 0..n { acc = acc.wrapping_add(g.sample(&mut bits)); }
-        println!("gauss {:?} setup {:?} {:.1} ns {}", b, setup, t.elapsed().as_nanos() as f64/n as f64, acc);
-        let t=Instant::now(); let l = ConstantTimeLaplace::new(&s); let setup=t.elapsed();
-        let t = Instant::now(); let mut acc=0i128; for _ in 0..n { acc = acc.wrapping_add(l.sample(&mut bits)); }
-        println!("ct laplace {:?} setup {:?} {:.1} ns {}", b, setup, t.elapsed().as_nanos() as f64/n as f64, acc);
-        let t=Instant::now(); if let Some(g) = ConstantTimeGaussian::new(&s) { let setup=t.elapsed();
-        let t = Instant::now(); let mut acc=0i128; for _ in 0..n { acc = acc.wrapping_add(g.sample(&mut bits)); }
-        println!("ct gauss {:?} setup {:?} {:.1} ns {}", b, setup, t.elapsed().as_nanos() as f64/n as f64, acc);}
+//! What a draw of noise costs, beside OpenDP's vector release of the same noise.
+//!
+//! Run with `./bench noise`, which installs the peer. CPU time on one thread, ours and theirs in turn, best of five rounds each.
+
+use std::hint::black_box;
+use std::process::Command;
+
+use whit_core::{AddRemove, L1, L2, Ratio, Scale, Secret, Sensitivity};
+use whit_mechanism::{DiscreteGaussian, DiscreteLaplace, OsEntropy};
+
+const DRAWS: usize = 1_000_000;
+const ROUNDS: usize = 5;
+
+/// Nanoseconds this process has spent on a CPU.
+fn cpu_ns() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/schedstat").expect("Linux counts CPU time per process");
+    text.split(' ').next().and_then(|field| field.parse().ok()).expect("the first field is nanoseconds")
+}
+
+/// Nanoseconds per draw of a release of a million zeros.
+fn ours(release: impl Fn(Secret<Vec<i64>>)) -> f64 {
+    let zeros = Secret::new(vec![0_i64; DRAWS]);
+    let start = cpu_ns();
+    release(zeros);
+    (cpu_ns() - start) / DRAWS as f64
+}
+
+/// Nanoseconds per draw of the peer, which times itself. `None` if it is not installed.
+fn peer(noise: &str, scale: f64) -> Option<f64> {
+    let python = std::env::var_os("WHIT_PEER_PYTHON")?;
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peer_opendp.py");
+    let output = Command::new(python).arg(script).arg(noise).arg(scale.to_string()).output().expect("the peer's Python starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().parse().ok()
+}
+
+struct Row {
+    name: &'static str,
+    peer_name: &'static str,
+    scale: u64,
+    release: Box<dyn Fn(Secret<Vec<i64>>)>,
+}
+
+fn rows() -> Vec<Row> {
+    let scale = |scale: u64| Scale::new(Ratio::from(scale)).expect("in range");
+    let l1 = || Sensitivity::<L1, AddRemove>::new(Ratio::one());
+    let l2 = || Sensitivity::<L2, AddRemove>::new(Ratio::one());
+    let mut rows = Vec::new();
+    for b in [1, 10, 1_000_000] {
+        let laplace = DiscreteLaplace::new(scale(b), l1());
+        let gaussian = DiscreteGaussian::new(scale(b), l2());
+        let constant_laplace = DiscreteLaplace::constant_time(scale(b), l1());
+        rows.push(Row {
+            name: "discrete Laplace",
+            peer_name: "laplace",
+            scale: b,
+            release: Box::new(move |x| drop(black_box(laplace.release_vector(x, &mut OsEntropy::new())))),
+        });
+        rows.push(Row {
+            name: "discrete Gaussian",
+            peer_name: "gaussian",
+            scale: b,
+            release: Box::new(move |x| drop(black_box(gaussian.release_vector(x, &mut OsEntropy::new())))),
+        });
+        rows.push(Row {
+            name: "discrete Laplace, constant time",
+            peer_name: "laplace",
+            scale: b,
+            release: Box::new(move |x| drop(black_box(constant_laplace.release_vector(x, &mut OsEntropy::new())))),
+        });
+        if let Ok(constant_gaussian) = DiscreteGaussian::constant_time(scale(b), l2()) {
+            rows.push(Row {
+                name: "discrete Gaussian, constant time",
+                peer_name: "gaussian",
+                scale: b,
+                release: Box::new(move |x| drop(black_box(constant_gaussian.release_vector(x, &mut OsEntropy::new())))),
+            });
+        }
     }
-    let mut bits = OsEntropy::new().open().unwrap();
-    let t = Instant::now(); let mut acc=0u64; for _ in 0..10_000_000 { acc ^= bits.word(); }
-    println!("word {:.2} ns {}", t.elapsed().as_nanos() as f64/1e7, acc);
+    rows
+}
+
+fn main() {
+    println!("| noise | scale | whit, ns per draw | OpenDP, ns per draw | ratio |");
+    println!("| --- | --- | --- | --- | --- |");
+    for row in rows() {
+        let (mut best, mut best_peer) = (f64::INFINITY, None);
+        for _ in 0..ROUNDS {
+            best = best.min(ours(&row.release));
+            if let Some(ns) = peer(row.peer_name, row.scale as f64) {
+                best_peer = Some(best_peer.map_or(ns, |best: f64| best.min(ns)));
+            }
+        }
+        let (theirs, ratio) = match best_peer {
+            Some(ns) => (format!("{ns:.0}"), format!("{:.0}×", ns / best)),
+            None => ("not installed".into(), "-".into()),
+        };
+        println!("| {} | {} | {best:.0} | {theirs} | {ratio} |", row.name, row.scale);
+    }
 }

@@ -10,17 +10,16 @@
 //! use whit::{Bounds, Epsilon, OsEntropy};
 //!
 //! let csv = "name,age\nAda,36\nAlan,41\nGrace,85\n";
-//! let mut entropy = OsEntropy::new();
 //!
 //! let mut request = Request::new(Statistic::Mean, Epsilon::new(0.5)?);
 //! request.column = Some("age".into());
 //! request.range = Some(Bounds::new(0.0, 120.0)?);
 //!
 //! // All that can be refused is refused here, where no data has been seen.
-//! let plan = Plan::new(request, &mut entropy)?;
+//! let plan = Plan::new(request)?;
 //! assert_eq!(plan.charge().epsilon.value(), 0.5);
 //!
-//! let answer = plan.execute(csv.as_bytes(), &mut entropy)?;
+//! let answer = plan.execute(csv.as_bytes(), &mut OsEntropy::new())?;
 //! println!("{}", serde_json::to_string(&answer)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

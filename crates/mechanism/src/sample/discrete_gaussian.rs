@@ -22,6 +22,7 @@ use super::threshold::Bernoulli;
 
 /// What the filter's value may be off by, in units of `2^-64`; see above.
 const MARGIN: u64 = 1 << 14;
+const _: () = assert!(MARGIN > (1 << 13) + exp_filter::ERROR);
 
 /// From here on `γ > 60`, so that the first 64 digits of `exp(-γ)` are zero; used for `σ < 1`.
 const SMALL_ENTRIES: u64 = 12;

@@ -20,9 +20,9 @@ pub(crate) fn slack() -> RBig {
 
 /// `exp(-x)` within [`slack`]: the reciprocal of the (all-positive) Taylor series of `exp(x / 2^m)`, raised to `2^m`.
 pub(crate) fn exp_neg(x: &RBig) -> RBig {
-    if *x > RBig::from(1000) {
-        // Below 2^-1442; what matters is that it is not zero, so that a comparison still reads a word.
-        return RBig::from_parts(1.into(), UBig::ONE << 1442);
+    if *x > RBig::from(345) {
+        // Below 2^-497. What matters is that it is not zero, so that a comparison still reads a word.
+        return RBig::from_parts(1.into(), UBig::ONE << 498);
     }
     let work = BITS + 64;
     let one = UBig::ONE << work;

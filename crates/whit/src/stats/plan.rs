@@ -1,19 +1,19 @@
 //! From request to answer.
 //!
-//! [`Plan::new`] refuses all that can be refused: it calibrates the noise, *rehearses* the release on no rows at all, prices
-//! the event of the rehearsal and compares the price with what was asked. An event does not depend on data, so that of the
-//! real release is the same, and [`Plan::execute`] checks that it is. What is left to fail once data is read is the device
-//! it is read from and the operating system's entropy.
+//! [`Plan::new`] refuses all that can be refused: it calibrates the noise, prices the event of the release to come, and
+//! compares the price with what was asked. [`Plan::execute`] checks that the release was that event. What is left to fail
+//! once data is read is the device it is read from and the operating system's entropy.
 
 use std::io::Read;
 
 use whit_accounting::{Price, calibrate, price};
 use whit_core::{
-    AddRemove, Delta, Entropy, Epsilon, Event, L1, L2, Neighbours, Relation, ReplaceOne,
-    Sensitivity,
+    AddRemove, Confidence, Delta, Entropy, Epsilon, Event, L1, L2, Neighbours, Relation,
+    ReplaceOne, Sensitivity,
 };
 use whit_mechanism::{
-    BoundedMean, BoundedSum, Bounds, Contribution, Count, Estimate, Histogram, Noise, Release,
+    BoundedMean, BoundedSum, Bounds, Contribution, Count, Estimate, Histogram, Noise, NoisyCount,
+    NoisyHistogram, NoisyMean, NoisySum, Release,
 };
 
 use super::answer::Cost;
@@ -27,38 +27,51 @@ pub struct Plan {
     request: Request,
     contribution: Contribution,
     query: Query,
+    noise: Vec<AddedNoise>,
     event: Event,
     charge: Price,
 }
 
 /// The query, for its neighbour relation.
 enum Query {
-    AddRemove(Prepared<AddRemove>),
-    ReplaceOne(Prepared<ReplaceOne>),
+    AddRemove(Measure<AddRemove>),
+    ReplaceOne(Measure<ReplaceOne>),
 }
 
-/// A statistic with the noise that it gets.
-enum Prepared<R: Relation> {
-    Count(Count<R>, Noise),
-    Sum(BoundedSum<R>, Noise),
-    /// The second noise goes to the count, where that is secret.
-    Mean(BoundedMean<R>, Noise, Option<Noise>),
-    Histogram(Histogram<R>, Noise),
+/// How rows become a secret, and how that is released.
+enum Measure<R: Relation> {
+    Count(Count<R>, NoisyCount<R>),
+    Sum(BoundedSum<R>, NoisySum<R>),
+    Mean(BoundedMean<R>, Box<NoisyMean<R>>),
+    Histogram(Histogram<R>, NoisyHistogram<R>),
+}
+
+/// Calls the same method for either relation.
+macro_rules! either {
+    ($query:expr, $measure:ident => $call:expr) => {
+        match $query {
+            Query::AddRemove($measure) => $call,
+            Query::ReplaceOne($measure) => $call,
+        }
+    };
 }
 
 impl Plan {
-    /// Checks the request. Sees no data; the entropy is for the rehearsal.
-    pub fn new(request: Request, entropy: &mut impl Entropy) -> Result<Self> {
+    /// Checks the request. Sees no data and draws no noise.
+    pub fn new(request: Request) -> Result<Self> {
         let contribution = request.contribution()?;
-        let query = match request.relation {
-            Neighbours::AddRemove => Query::AddRemove(Prepared::new(&request, contribution)?),
-            Neighbours::ReplaceOne => Query::ReplaceOne(Prepared::new(&request, contribution)?),
+        let (query, noise) = match request.relation {
+            Neighbours::AddRemove => {
+                let (measure, noise) = Measure::new(&request, contribution)?;
+                (Query::AddRemove(measure), noise)
+            }
+            Neighbours::ReplaceOne => {
+                let (measure, noise) = Measure::new(&request, contribution)?;
+                (Query::ReplaceOne(measure), noise)
+            }
             relation => return Err(Error::UnknownRelation { relation }),
         };
-        let rehearsal = query
-            .release(std::iter::empty(), &request, entropy)
-            .map_err(own_words)?;
-        let event = rehearsal.event().clone();
+        let event = either!(&query, measure => measure.event());
         let charge = price(&event, request.delta)?;
         if charge.epsilon > request.epsilon || charge.delta > request.delta {
             return Err(Error::Overcharged);
@@ -67,6 +80,7 @@ impl Plan {
             request,
             contribution,
             query,
+            noise,
             event,
             charge,
         })
@@ -93,12 +107,11 @@ impl Plan {
         let release = match unit {
             None => {
                 let values = std::iter::from_fn(|| rows.next().map(|row| cell.value(&row)));
-                self.query.release(values, &self.request, entropy)
+                self.release(values, entropy)
             }
             Some(unit) => {
                 let owned = std::iter::from_fn(|| next_owned(&mut rows, unit, cell));
-                self.query
-                    .release(self.contribution.bound(owned), &self.request, entropy)
+                self.release(self.contribution.bound(owned), entropy)
             }
         }?;
         // A release of half a file is no answer.
@@ -106,26 +119,21 @@ impl Plan {
         if *release.event() != self.event {
             return Err(Error::EventChanged);
         }
-        let value = self.query.value(release.into_value());
+        let value = either!(&self.query, measure => measure.value(release.into_value()));
         let cost = Cost {
             epsilon: self.charge.epsilon,
             delta: self.charge.delta,
         };
-        Ok(Answer::new(self.request, cost, value, self.query.noise()))
+        Ok(Answer::new(self.request, cost, value, self.noise))
     }
-}
 
-/// Nobody asked for a scale, so nobody can be told to give another.
-fn own_words(error: Error) -> Error {
-    match error {
-        Error::Accounting(whit_accounting::Error::Unit(error)) => Error::NoNoise(error),
-        Error::Mechanism(whit_mechanism::Error::Unit(
-            error @ whit_core::Error::OutOfDomain {
-                what: "noise scale",
-                ..
-            },
-        )) => Error::NoNoise(error),
-        error => error,
+    fn release(
+        &self,
+        values: impl Iterator<Item = f64>,
+        entropy: &mut impl Entropy,
+    ) -> Result<Release<Vec<Estimate>>> {
+        let confidence = self.request.confidence;
+        either!(&self.query, measure => measure.release(values, confidence, entropy))
     }
 }
 
@@ -167,37 +175,8 @@ impl Cell {
     }
 }
 
-/// Calls the same method for either relation.
-macro_rules! either {
-    ($query:expr, $prepared:ident => $call:expr) => {
-        match $query {
-            Query::AddRemove($prepared) => $call,
-            Query::ReplaceOne($prepared) => $call,
-        }
-    };
-}
-
-impl Query {
-    fn release(
-        &self,
-        values: impl Iterator<Item = f64>,
-        request: &Request,
-        entropy: &mut impl Entropy,
-    ) -> Result<Release<Vec<Estimate>>> {
-        either!(self, prepared => prepared.release(values, request, entropy))
-    }
-
-    fn value(&self, estimates: Vec<Estimate>) -> Value {
-        either!(self, prepared => prepared.value(estimates))
-    }
-
-    fn noise(&self) -> Vec<AddedNoise> {
-        either!(self, prepared => prepared.noise())
-    }
-}
-
-impl<R: Relation> Prepared<R> {
-    fn new(request: &Request, contribution: Contribution) -> Result<Self> {
+impl<R: Relation> Measure<R> {
+    fn new(request: &Request, contribution: Contribution) -> Result<(Self, Vec<AddedNoise>)> {
         let target = Target::new(request)?;
         Ok(match request.statistic {
             Statistic::Count => {
@@ -207,66 +186,81 @@ impl<R: Relation> Prepared<R> {
                         parameter: "range",
                     });
                 }
-                let count = Count::<R>::new(contribution);
-                let noise =
-                    target.noise(Share::Whole, count.sensitivity_l1(), count.sensitivity_l2())?;
-                Self::Count(count, noise)
+                let count = Count::new(contribution);
+                let (l1, l2) = (count.sensitivity_l1(), count.sensitivity_l2());
+                let noise = target.noise(Share::Whole, l1, l2)?;
+                let noisy = count.with_noise(&noise);
+                (Self::Count(count, noisy), vec![added(Part::Count, &noise)])
             }
             Statistic::Sum => {
-                let sum = BoundedSum::<R>::new(bounds(request)?, contribution);
-                let noise =
-                    target.noise(Share::Whole, sum.sensitivity_l1(), sum.sensitivity_l2())?;
-                Self::Sum(sum, noise)
+                let sum = BoundedSum::new(bounds(request)?, contribution);
+                let (l1, l2) = (sum.sensitivity_l1(), sum.sensitivity_l2());
+                let noise = target.noise(Share::Whole, l1, l2)?;
+                let noisy = sum.with_noise(&noise).map_err(own_words)?;
+                (Self::Sum(sum, noisy), vec![added(Part::Sum, &noise)])
             }
             Statistic::Mean => {
-                let mean = BoundedMean::<R>::new(bounds(request)?, contribution);
+                let mean = BoundedMean::new(bounds(request)?, contribution);
                 let (l1, l2) = (mean.sum_sensitivity_l1(), mean.sum_sensitivity_l2());
-                if mean.count_is_public() {
-                    Self::Mean(mean, target.noise(Share::Whole, l1, l2)?, None)
+                let (noise, count_noise) = if mean.count_is_public() {
+                    (target.noise(Share::Whole, l1, l2)?, None)
                 } else {
+                    // Its two intervals share the missing probability, which must have a half.
+                    Confidence::new(0.5 + 0.5 * request.confidence.value())?;
                     let count = mean.count();
-                    let count_noise = target.noise(
-                        Share::Half,
-                        count.sensitivity_l1(),
-                        count.sensitivity_l2(),
-                    )?;
-                    Self::Mean(mean, target.noise(Share::Half, l1, l2)?, Some(count_noise))
-                }
+                    let (count_l1, count_l2) = (count.sensitivity_l1(), count.sensitivity_l2());
+                    let count_noise = target.noise(Share::Half, count_l1, count_l2)?;
+                    (target.noise(Share::Half, l1, l2)?, Some(count_noise))
+                };
+                let noisy = mean
+                    .with_noise(&noise, count_noise.as_ref())
+                    .map_err(own_words)?;
+                let mut noises = vec![added(Part::Sum, &noise)];
+                noises.extend(count_noise.map(|noise| added(Part::Count, &noise)));
+                (Self::Mean(mean, Box::new(noisy)), noises)
             }
             Statistic::Histogram { bins } => {
-                let histogram = Histogram::<R>::new(bounds(request)?, bins, contribution)?;
-                let noise = target.noise(
-                    Share::Whole,
-                    histogram.sensitivity_l1(),
-                    histogram.sensitivity_l2(),
-                )?;
-                Self::Histogram(histogram, noise)
+                let histogram = Histogram::new(bounds(request)?, bins, contribution)?;
+                let (l1, l2) = (histogram.sensitivity_l1(), histogram.sensitivity_l2());
+                let noise = target.noise(Share::Whole, l1, l2)?;
+                let noisy = histogram.with_noise(&noise);
+                (
+                    Self::Histogram(histogram, noisy),
+                    vec![added(Part::Bin, &noise)],
+                )
             }
         })
+    }
+
+    fn event(&self) -> Event {
+        match self {
+            Self::Count(_, noisy) => noisy.event(),
+            Self::Sum(_, noisy) => noisy.event(),
+            Self::Mean(_, noisy) => noisy.event(),
+            Self::Histogram(_, noisy) => noisy.event(),
+        }
     }
 
     fn release(
         &self,
         values: impl Iterator<Item = f64>,
-        request: &Request,
+        confidence: Confidence,
         entropy: &mut impl Entropy,
     ) -> Result<Release<Vec<Estimate>>> {
-        let confidence = request.confidence;
         let single = |release: Release<Estimate>| release.map(|estimate| vec![estimate]);
         Ok(match self {
-            Self::Count(count, noise) => {
-                let rows = count.aggregate(values.filter(|value| !value.is_nan()).count() as u64);
-                single(count.release(rows, noise, confidence, entropy)?)
+            Self::Count(count, noisy) => {
+                let rows = values.filter(|value| !value.is_nan()).count();
+                single(noisy.release(count.aggregate(rows as u64), confidence, entropy)?)
             }
-            Self::Sum(sum, noise) => {
-                single(sum.release(sum.aggregate(values), noise, confidence, entropy)?)
+            Self::Sum(sum, noisy) => {
+                single(noisy.release(sum.aggregate(values), confidence, entropy)?)
             }
-            Self::Mean(mean, noise, count_noise) => {
-                let parts = mean.aggregate(values);
-                single(mean.release(parts, noise, count_noise.as_ref(), confidence, entropy)?)
+            Self::Mean(mean, noisy) => {
+                single(noisy.release(mean.aggregate(values), confidence, entropy)?)
             }
-            Self::Histogram(histogram, noise) => {
-                histogram.release(histogram.aggregate(values), noise, confidence, entropy)?
+            Self::Histogram(histogram, noisy) => {
+                noisy.release(histogram.aggregate(values), confidence, entropy)?
             }
         })
     }
@@ -276,39 +270,31 @@ impl<R: Relation> Prepared<R> {
         if let Self::Histogram(histogram, _) = self {
             let bin = |(index, estimate): (u32, Estimate)| {
                 let (low, high) = histogram.edges(index);
+                let interval = [estimate.low, estimate.high];
                 Bin {
                     low,
                     high,
                     answer: estimate.answer,
-                    interval: [estimate.low, estimate.high],
+                    interval,
                 }
             };
             return Value::Histogram {
                 bins: (0..).zip(estimates).map(bin).collect(),
             };
         }
-        let &Estimate { answer, low, high } = estimates
+        let single = estimates
             .first()
             .expect("all but histograms release one number");
+        let &Estimate { answer, low, high } = single;
         Value::Single { answer, low, high }
     }
+}
 
-    fn noise(&self) -> Vec<AddedNoise> {
-        let added = |to: Part, noise: &Noise| {
-            let (Noise::Laplace(scale) | Noise::Gaussian(scale)) = noise;
-            AddedNoise {
-                to,
-                scale: scale.ratio().to_f64_up(),
-            }
-        };
-        match self {
-            Self::Count(_, noise) => vec![added(Part::Count, noise)],
-            Self::Sum(_, noise) | Self::Mean(_, noise, None) => vec![added(Part::Sum, noise)],
-            Self::Mean(_, noise, Some(count_noise)) => {
-                vec![added(Part::Sum, noise), added(Part::Count, count_noise)]
-            }
-            Self::Histogram(_, noise) => vec![added(Part::Bin, noise)],
-        }
+fn added(to: Part, noise: &Noise) -> AddedNoise {
+    let (Noise::Laplace(scale) | Noise::Gaussian(scale)) = noise;
+    AddedNoise {
+        to,
+        scale: scale.ratio().to_f64_up(),
     }
 }
 
@@ -383,21 +369,32 @@ impl Target {
             Share::Whole => (l1, l2),
             Share::Half => (l1.clone() + l1, l2.clone() + l2),
         };
+        let &Self { epsilon, delta, .. } = self;
         let noise = match self.mechanism {
-            NoiseKind::Laplace => {
-                calibrate::laplace_scale(l1.bound(), self.epsilon).map(Noise::Laplace)
+            NoiseKind::Laplace => calibrate::laplace_scale(l1.bound(), epsilon).map(Noise::Laplace),
+            NoiseKind::Gaussian => {
+                calibrate::gaussian_scale(l2.square(), epsilon, delta).map(Noise::Gaussian)
             }
-            NoiseKind::Gaussian => calibrate::gaussian_scale(l2.square(), self.epsilon, self.delta)
-                .map(Noise::Gaussian),
         };
-        noise.map_err(|error| own_words(error.into()))
+        noise.map_err(|error| match error {
+            whit_accounting::Error::Unit(error) => Error::NoNoise(error),
+            error => error.into(),
+        })
+    }
+}
+
+/// Nobody asked for a scale, so nobody can be told to give another.
+fn own_words(error: whit_mechanism::Error) -> Error {
+    match error {
+        whit_mechanism::Error::Unit(error) => Error::NoNoise(error),
+        error => error.into(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whit_core::{Confidence, Fault, FaultKind, Mechanism};
+    use whit_core::{Fault, FaultKind, Mechanism};
     use whit_testkit::{FailingEntropy, Seeded};
 
     /// So much that noise is far below anything compared here.
@@ -445,7 +442,7 @@ mod tests {
 
     fn answer(request: Request, csv: impl AsRef<[u8]>) -> Result<Answer> {
         let mut entropy = Seeded::new(7);
-        Plan::new(request, &mut entropy)?.execute(csv.as_ref(), &mut entropy)
+        Plan::new(request)?.execute(csv.as_ref(), &mut entropy)
     }
 
     fn single(request: Request, csv: &str) -> f64 {
@@ -475,8 +472,7 @@ mod tests {
             (7.7, 0.01),
         ] {
             for request in variants(epsilon, delta) {
-                let plan =
-                    Plan::new(request.clone(), &mut Seeded::new(1)).expect("can be answered");
+                let plan = Plan::new(request.clone()).expect("can be answered");
                 let charge = plan.charge();
                 assert!(
                     charge.epsilon <= request.epsilon && charge.delta <= request.delta,
@@ -495,7 +491,7 @@ mod tests {
     #[test]
     fn a_mean_splits_its_charge_evenly() {
         let mut request = request(Statistic::Mean, 1.0);
-        let plan = Plan::new(request.clone(), &mut Seeded::new(1)).expect("can be answered");
+        let plan = Plan::new(request.clone()).expect("can be answered");
         let Mechanism::Composition(parts) = plan.event().mechanism() else {
             panic!("two parts")
         };
@@ -509,7 +505,7 @@ mod tests {
         }
         request.mechanism = NoiseKind::Gaussian;
         request.delta = Delta::new(1e-6).expect("a unit");
-        let plan = Plan::new(request, &mut Seeded::new(1)).expect("can be answered");
+        let plan = Plan::new(request).expect("can be answered");
         let Mechanism::Composition(parts) = plan.event().mechanism() else {
             panic!("two parts")
         };
@@ -625,13 +621,10 @@ mod tests {
                 Statistic::Histogram { .. } => 8.0,
             };
             let mut entropy = Seeded::new(4);
-            let plan = Plan::new(request.clone(), &mut entropy).expect("can be answered");
+            let plan = Plan::new(request.clone()).expect("can be answered");
             let mut covered = Vec::new();
             while covered.len() < 1000 {
-                let found = plan
-                    .query
-                    .release(values(), &request, &mut entropy)
-                    .expect("answered");
+                let found = plan.release(values(), &mut entropy).expect("answered");
                 covered.extend(
                     found
                         .value()
@@ -648,9 +641,7 @@ mod tests {
     fn refused(change: impl FnOnce(&mut Request)) -> Error {
         let mut request = request(Statistic::Sum, 1.0);
         change(&mut request);
-        Plan::new(request, &mut Seeded::new(1))
-            .err()
-            .expect("refused without any data")
+        Plan::new(request).err().expect("refused without any data")
     }
 
     #[test]
@@ -711,17 +702,13 @@ mod tests {
     }
 
     #[test]
-    fn without_entropy_there_is_no_plan_and_no_answer() {
-        let error = Plan::new(request(Statistic::Sum, 1.0), &mut FailingEntropy)
-            .err()
-            .expect("no entropy");
-        assert_eq!((error.code(), error.kind()), ("no_entropy", FaultKind::Bug));
-        let plan =
-            Plan::new(request(Statistic::Sum, 1.0), &mut Seeded::new(1)).expect("can be answered");
-        let error = plan
-            .execute("x\n1\n".as_bytes(), &mut FailingEntropy)
-            .expect_err("no entropy");
-        assert_eq!(error.code(), "no_entropy");
+    fn without_entropy_there_is_no_answer() {
+        for request in variants(1.0, 1e-6) {
+            let plan = Plan::new(request).expect("can be answered");
+            let answer = plan.execute("x,who\n1,a\n".as_bytes(), &mut FailingEntropy);
+            let error = answer.expect_err("no entropy");
+            assert_eq!((error.code(), error.kind()), ("no_entropy", FaultKind::Bug));
+        }
     }
 
     #[test]
@@ -757,7 +744,7 @@ mod tests {
         }
         for request in variants(1.0, 1e-6) {
             let mut entropy = Seeded::new(1);
-            let plan = Plan::new(request, &mut entropy).expect("can be answered");
+            let plan = Plan::new(request).expect("can be answered");
             let csv = "x,who\n1,a\n2,b\n".as_bytes().chain(Broken);
             assert_eq!(
                 plan.execute(csv, &mut entropy).err(),
