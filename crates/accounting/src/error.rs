@@ -66,7 +66,7 @@ pub enum Error {
         total_variation_passing: f64,
     },
     /// The target needs more noise than the largest scale.
-    #[error("no noise scale up to 2^96 reaches epsilon {epsilon} at delta {delta}")]
+    #[error("no noise scale up to 2^96 reaches epsilon {epsilon:e} at delta {delta:e}")]
     OutOfReach {
         /// The asked epsilon.
         epsilon: f64,

@@ -4,7 +4,7 @@
 //! logarithms of three gamma functions cancel, which leaves the tail wrong by `6e-6` of itself at `n = 1e9` (measured), and
 //! its continued fraction stops after 140 terms without a word. A bound that must hold needs a known error.
 //!
-//! **How.** The first term by Loader's saddle-point form [Loa00],
+//! **How.** The first term by Loader's saddle-point form \[Loa00\],
 //!   `Pr[X = k] = √(n / 2πk(n-k)) · exp(s(n) - s(k) - s(n-k) - D(k, np) - D(n-k, nq))`,
 //! in which `s` is what Stirling's formula leaves out and `D(x, m) = x ln(x/m) + m - x`. Nothing large is
 //! subtracted from anything large. The other terms follow by their ratios `(n-j)/(j+1) · p/q`; all are positive, so
@@ -92,7 +92,7 @@ fn point(k: u64, n: u64, coin: Coin) -> f64 {
 /// `x ln(x/m) + m - x`: how far `x` is from its mean `m`, never negative. Half a Poisson deviance.
 ///
 /// Near the mean by a series in `v = (x-m)/(x+m)`, since `ln(x/m) = 2 artanh(v)`:
-/// `D = (x-m)v + 2x Σ_{j>=1} v^(2j+1)/(2j+1)` [Loa00].
+/// `D = (x-m)v + 2x Σ_{j>=1} v^(2j+1)/(2j+1)` \[Loa00\].
 pub(crate) fn deviance(x: f64, m: f64) -> f64 {
     if x == 0.0 {
         return m;

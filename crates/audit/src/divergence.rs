@@ -1,12 +1,12 @@
 //! How far apart two enumerated neighbours are.
 //!
 //! **Definition.** The hockey-stick divergence at `ε` is the smallest `δ` for which one direction of `(ε, δ)`-DP holds:
-//!   `δ(ε) = sup_S P(S) - e^ε Q(S) = Σ_y max(0, P(y) - e^ε Q(y))` [BBG18]. Pure DP needs `ε >= sup_S ln P(S)/Q(S)`.
+//!   `δ(ε) = sup_S P(S) - e^ε Q(S) = Σ_y max(0, P(y) - e^ε Q(y))` \[BBG18\]. Pure DP needs `ε >= sup_S ln P(S)/Q(S)`.
 //! **With unresolved mass.** Write `p`, `q` for the resolved masses and `u`, `v` for the unresolved ones. For every
 //!   `S`, `p(S) <= P(S) <= p(S) + u` and `q(S) <= Q(S) <= q(S) + v`. Hence, with `h = Σ_y max(0, p(y) - e^ε q(y))`,
 //!   `h - e^ε v <= δ(ε) <= h + u`, and `ε >= max_S ln p(S)/(q(S) + v)`.
 //! **Best set.** If `λ` is the largest value of `p(S)/(q(S) + v)`, then `p(S) - λ q(S)` is largest, namely `λv`, for
-//!   `S = { y : p(y) > λ q(y) }` [Din67]. So it suffices to sort by `p/q` and to try every beginning of that order.
+//!   `S = { y : p(y) > λ q(y) }` \[Din67\]. So it suffices to sort by `p/q` and to try every beginning of that order.
 //! **Rounding.** Masses are integers and sums are exact; `e^ε` and `ln` are rounded outward once.
 
 use dashu_int::{IBig, UBig};

@@ -3,9 +3,9 @@
 //! **Definition.** A mechanism is `(ε, δ)`-DP only if `Pr[M(D) ∈ S] <= e^ε Pr[M(D') ∈ S] + δ` for all neighbours
 //!   and all events `S`. So for one pair and one event `ε >= ln((p - δ)/p')`. Both probabilities are estimated by
 //!   running the mechanism, and replaced by exact bounds, the numerator from below and the denominator from
-//!   above [Jag20].
+//!   above \[Jag20\].
 //! **Requires.** Independent runs, and an event fixed before any of them: one chosen after looking proves nothing.
-//!   Worst-case neighbours and a good event are the caller's art [DWWZK18]; a bad choice costs power, not validity.
+//!   Worst-case neighbours and a good event are the caller's art \[DWWZK18\]; a bad choice costs power, not validity.
 //! **Guarantee.** `epsilon_lower` is at most the true `ε` (at the claimed `δ`) except with probability `alpha`. A
 //!   true claim is convicted with at most that probability.
 //! **Proof.** Each probability gets a lower and an upper Clopper–Pearson bound at `alpha/4`. By the union bound all

@@ -2,8 +2,8 @@
 //!
 //! **Definition.** With counts `O_i`, expected counts `E_i = n p_i` and `k` cells, `G = 2 Σ O_i ln(O_i/E_i)`, twice
 //!   the logarithm of the likelihood ratio. If the draws follow `p`, then `G` is nearly chi-squared with `k - 1`
-//!   degrees of freedom [Wil38]. Its mean exceeds `k - 1` by `(Σ 1/p_i - 1)/6n`; Williams' correction divides that
-//!   out [Wil76], which matters for many small cells and for levels like `1e-6`.
+//!   degrees of freedom \[Wil38\]. Its mean exceeds `k - 1` by `(Σ 1/p_i - 1)/6n`; Williams' correction divides that
+//!   out \[Wil76\], which matters for many small cells and for levels like `1e-6`.
 //! **Pooling.** The approximation wants ten expected draws in every cell. Cells that expect fewer are pooled with
 //!   each other, in the order given, until they expect enough; what remains at the end joins the last pool. Large
 //!   cells stay alone, so that nothing rare can hide in them. The rule sees probabilities and `n` only: one that

@@ -1,6 +1,6 @@
 //! Exact bounds on an unknown probability.
 //!
-//! **Definition.** After `k` successes in `n` trials the Clopper–Pearson lower bound [CP34] at level `α` is the
+//! **Definition.** After `k` successes in `n` trials the Clopper–Pearson lower bound \[CP34\] at level `α` is the
 //!   largest `p` at which `k` or more successes would still be a surprise: `L(k) = max { p : Pr_p[X >= k] <= α }`, and
 //!   `L(0) = 0`. The upper bound is its mirror image, `U(k) = min { p : Pr_p[X <= k] <= α }`, and `U(n) = 1`.
 //! **Guarantee.** `Pr_p[L(X) > p] <= α` for every `p` and `n`. No limit theorem is used.
@@ -9,7 +9,7 @@
 //! **Rounding.** Outward. A `p` is accepted only if the computed tail, increased by its relative error, is at most
 //!   `α`; so what is returned is never above `L(k)`, nor below `U(k)`. Bisection narrows `p` to neighbouring
 //!   floats.
-//! **Bracket.** `L(k) <= k/n`: when the mean `np` is the integer `k`, the median is `k` too [KB80], so at `p = k/n`
+//! **Bracket.** `L(k) <= k/n`: when the mean `np` is the integer `k`, the median is `k` too \[KB80\], so at `p = k/n`
 //!   the tail is at least `1/2 >= α`.
 
 use crate::binomial::{Coin, TAIL_ERROR, upper_tail};

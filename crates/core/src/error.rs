@@ -101,9 +101,15 @@ impl Fault for Error {
     fn suggestion(&self) -> String {
         match self {
             Self::OutOfDomain { what, domain, .. } => format!("give {what} as {domain}"),
-            Self::NotANumber { what } => format!("write {what} as a decimal number such as 1, 0.5 or 2e-3"),
-            Self::MixedRelations { .. } => "use one neighbour relation for everything that shares a budget".into(),
-            Self::UnknownVersion { .. } => "read this record with the version of whit that wrote it, or a later one".into(),
+            Self::NotANumber { what } => {
+                format!("write {what} as a decimal number such as 1, 0.5 or 2e-3")
+            }
+            Self::MixedRelations { .. } => {
+                "use one neighbour relation for everything that shares a budget".into()
+            }
+            Self::UnknownVersion { .. } => {
+                "read this record with the version of whit that wrote it, or a later one".into()
+            }
         }
     }
 }

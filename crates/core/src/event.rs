@@ -65,7 +65,11 @@ pub enum Mechanism {
 impl Event {
     /// What `mechanism` did to neighbours of the given relation.
     pub fn new(neighbours: Neighbours, mechanism: Mechanism) -> Self {
-        Self { version: EVENT_VERSION, neighbours, mechanism }
+        Self {
+            version: EVENT_VERSION,
+            neighbours,
+            mechanism,
+        }
     }
 
     /// The version of the record.
@@ -86,7 +90,10 @@ impl Event {
     /// Both events on the same data. Refused if they speak of different relations.
     pub fn and(self, other: Self) -> Result<Self> {
         if self.neighbours != other.neighbours {
-            return Err(Error::MixedRelations { left: self.neighbours, right: other.neighbours });
+            return Err(Error::MixedRelations {
+                left: self.neighbours,
+                right: other.neighbours,
+            });
         }
         let mut parts = self.mechanism.into_parts();
         parts.extend(other.mechanism.into_parts());
@@ -112,12 +119,23 @@ impl<'de> Deserialize<'de> for Event {
             neighbours: Neighbours,
             mechanism: Mechanism,
         }
-        let Record { version, neighbours, mechanism } = Record::deserialize(deserializer)?;
+        let Record {
+            version,
+            neighbours,
+            mechanism,
+        } = Record::deserialize(deserializer)?;
         if version == 0 || version > EVENT_VERSION {
-            let unknown = Error::UnknownVersion { found: version, known: EVENT_VERSION };
+            let unknown = Error::UnknownVersion {
+                found: version,
+                known: EVENT_VERSION,
+            };
             return Err(serde::de::Error::custom(unknown));
         }
-        Ok(Self { version, neighbours, mechanism })
+        Ok(Self {
+            version,
+            neighbours,
+            mechanism,
+        })
     }
 }
 
@@ -127,7 +145,11 @@ mod tests {
 
     fn laplace(neighbours: Neighbours) -> Event {
         let scale = Scale::new(Ratio::new(10, 3).expect("3")).expect("in range");
-        let mechanism = Mechanism::DiscreteLaplace { scale, sensitivity_l1: Ratio::one(), coordinates: 1 };
+        let mechanism = Mechanism::DiscreteLaplace {
+            scale,
+            sensitivity_l1: Ratio::one(),
+            coordinates: 1,
+        };
         Event::new(neighbours, mechanism)
     }
 
@@ -139,7 +161,10 @@ mod tests {
             text,
             r#"{"version":1,"neighbours":"add_remove","mechanism":{"discrete_laplace":{"scale":"10/3","sensitivity_l1":"1","coordinates":1}}}"#
         );
-        assert_eq!(serde_json::from_str::<Event>(&text).expect("own record"), event);
+        assert_eq!(
+            serde_json::from_str::<Event>(&text).expect("own record"),
+            event
+        );
     }
 
     #[test]
@@ -147,7 +172,10 @@ mod tests {
         let text = serde_json::to_string(&laplace(Neighbours::AddRemove)).expect("plain data");
         for version in ["0", "2", "65535"] {
             let text = text.replace("\"version\":1", &format!("\"version\":{version}"));
-            assert!(serde_json::from_str::<Event>(&text).is_err(), "version {version} was read");
+            assert!(
+                serde_json::from_str::<Event>(&text).is_err(),
+                "version {version} was read"
+            );
         }
         let unknown = text.replace("discrete_laplace", "telepathy");
         assert!(serde_json::from_str::<Event>(&unknown).is_err());
@@ -157,7 +185,9 @@ mod tests {
     fn relations_do_not_mix() {
         let mixed = laplace(Neighbours::AddRemove).and(laplace(Neighbours::ReplaceOne));
         assert!(matches!(mixed, Err(Error::MixedRelations { .. })));
-        let both = laplace(Neighbours::AddRemove).and(laplace(Neighbours::AddRemove)).expect("one relation");
+        let both = laplace(Neighbours::AddRemove)
+            .and(laplace(Neighbours::AddRemove))
+            .expect("one relation");
         assert!(matches!(both.mechanism(), Mechanism::Composition(parts) if parts.len() == 2));
     }
 }

@@ -34,9 +34,16 @@ impl Ratio {
     /// `numerator / denominator`, in lowest terms.
     pub fn new(numerator: u128, denominator: u128) -> Result<Self> {
         if denominator == 0 {
-            return Err(Error::OutOfDomain { what: "denominator", given: "0".into(), domain: "a positive integer" });
+            return Err(Error::OutOfDomain {
+                what: "denominator",
+                given: "0".into(),
+                domain: "a positive integer",
+            });
         }
-        Ok(Self(RBig::from_parts(IBig::from(numerator), UBig::from(denominator))))
+        Ok(Self(RBig::from_parts(
+            IBig::from(numerator),
+            UBig::from(denominator),
+        )))
     }
 
     /// The exact value of a finite, non-negative float. `None` for anything else.
@@ -50,7 +57,11 @@ impl Ratio {
     /// `2^exponent`.
     pub fn power_of_two(exponent: i32) -> Self {
         let power = RBig::from(UBig::ONE << exponent.unsigned_abs() as usize);
-        Self(if exponent < 0 { RBig::ONE / power } else { power })
+        Self(if exponent < 0 {
+            RBig::ONE / power
+        } else {
+            power
+        })
     }
 
     /// From a rational of the arithmetic library. `None` if negative.
@@ -151,13 +162,18 @@ impl FromStr for Ratio {
         let (numerator, denominator) = text.split_once('/').unwrap_or((text, "1"));
         let parse = |digits: &str| {
             let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-            all_digits.then(|| UBig::from_str(digits).ok()).flatten().ok_or_else(not_a_number)
+            all_digits
+                .then(|| UBig::from_str(digits).ok())
+                .flatten()
+                .ok_or_else(not_a_number)
         };
         let (numerator, denominator) = (parse(numerator)?, parse(denominator)?);
         if denominator.is_zero() {
             return Err(not_a_number());
         }
-        Ok(Self(RBig::from_parts(IBig::from(numerator), denominator).abs()))
+        Ok(Self(
+            RBig::from_parts(IBig::from(numerator), denominator).abs(),
+        ))
     }
 }
 
@@ -204,7 +220,9 @@ mod tests {
 
     #[test]
     fn rejects_text_that_is_no_ratio() {
-        for text in ["", "-1", "1/0", "1/-2", "a", "1.5", "1/2/3", "+1", " 1", "1_000", "/", "1/"] {
+        for text in [
+            "", "-1", "1/0", "1/-2", "a", "1.5", "1/2/3", "+1", " 1", "1_000", "/", "1/",
+        ] {
             assert!(text.parse::<Ratio>().is_err(), "{text:?} parsed");
         }
         assert!("9".repeat(TEXT_CHARS_MAX + 1).parse::<Ratio>().is_err());

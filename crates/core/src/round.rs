@@ -29,7 +29,11 @@ pub fn add_up(a: f64, b: f64) -> f64 {
         return f64::MIN;
     }
     // An overflow to infinity is above the truth already; an error that is not a number comes from there too.
-    if sum_error(a, b, sum) > 0.0 { sum.next_up() } else { sum }
+    if sum_error(a, b, sum) > 0.0 {
+        sum.next_up()
+    } else {
+        sum
+    }
 }
 
 /// `a + b`, rounded down.
@@ -38,7 +42,11 @@ pub fn add_down(a: f64, b: f64) -> f64 {
     if sum == f64::INFINITY && a.is_finite() && b.is_finite() {
         return f64::MAX;
     }
-    if sum_error(a, b, sum) < 0.0 { sum.next_down() } else { sum }
+    if sum_error(a, b, sum) < 0.0 {
+        sum.next_down()
+    } else {
+        sum
+    }
 }
 
 /// `a - b`, rounded up.
@@ -54,13 +62,21 @@ pub fn sub_down(a: f64, b: f64) -> f64 {
 /// `a * b`, rounded up.
 pub fn mul_up(a: f64, b: f64) -> f64 {
     let product = a * b;
-    if product_is_exact(a, b, product) { product } else { product.next_up() }
+    if product_is_exact(a, b, product) {
+        product
+    } else {
+        product.next_up()
+    }
 }
 
 /// `a * b`, rounded down.
 pub fn mul_down(a: f64, b: f64) -> f64 {
     let product = a * b;
-    if product_is_exact(a, b, product) { product } else { product.next_down() }
+    if product_is_exact(a, b, product) {
+        product
+    } else {
+        product.next_down()
+    }
 }
 
 /// `fma(a, b, -p)` is the exact error unless it underflows, and then the product is not called exact.
@@ -72,23 +88,36 @@ fn product_is_exact(a: f64, b: f64, product: f64) -> bool {
 /// `a / b`, rounded up.
 pub fn div_up(a: f64, b: f64) -> f64 {
     let quotient = a / b;
-    if quotient_is_exact(a, b, quotient) { quotient } else { quotient.next_up() }
+    if quotient_is_exact(a, b, quotient) {
+        quotient
+    } else {
+        quotient.next_up()
+    }
 }
 
 /// `a / b`, rounded down.
 pub fn div_down(a: f64, b: f64) -> f64 {
     let quotient = a / b;
-    if quotient_is_exact(a, b, quotient) { quotient } else { quotient.next_down() }
+    if quotient_is_exact(a, b, quotient) {
+        quotient
+    } else {
+        quotient.next_down()
+    }
 }
 
 fn quotient_is_exact(a: f64, b: f64, quotient: f64) -> bool {
-    let comfortably_normal = a.abs() > 1e-200 && quotient.abs() > 1e-200 && quotient.is_finite() && b.is_finite();
+    let comfortably_normal =
+        a.abs() > 1e-200 && quotient.abs() > 1e-200 && quotient.is_finite() && b.is_finite();
     (a == 0.0 && b != 0.0) || (comfortably_normal && libm::fma(quotient, b, -a) == 0.0)
 }
 
 /// The square root, rounded up.
 pub fn sqrt_up(value: f64) -> f64 {
-    if value == 0.0 { 0.0 } else { value.sqrt().next_up() }
+    if value == 0.0 {
+        0.0
+    } else {
+        value.sqrt().next_up()
+    }
 }
 
 /// The square root, rounded down, and never below zero.
@@ -98,22 +127,38 @@ pub fn sqrt_down(value: f64) -> f64 {
 
 /// `exp(value)`, rounded up.
 pub fn exp_up(value: f64) -> f64 {
-    if value == 0.0 { 1.0 } else { steps_up(libm::exp(value), ELEMENTARY_ULPS) }
+    if value == 0.0 {
+        1.0
+    } else {
+        steps_up(libm::exp(value), ELEMENTARY_ULPS)
+    }
 }
 
 /// `exp(value)`, rounded down, and never below zero.
 pub fn exp_down(value: f64) -> f64 {
-    if value == 0.0 { 1.0 } else { steps_down(libm::exp(value), ELEMENTARY_ULPS).max(0.0) }
+    if value == 0.0 {
+        1.0
+    } else {
+        steps_down(libm::exp(value), ELEMENTARY_ULPS).max(0.0)
+    }
 }
 
 /// `ln(value)`, rounded up.
 pub fn ln_up(value: f64) -> f64 {
-    if value == 1.0 { 0.0 } else { steps_up(libm::log(value), ELEMENTARY_ULPS) }
+    if value == 1.0 {
+        0.0
+    } else {
+        steps_up(libm::log(value), ELEMENTARY_ULPS)
+    }
 }
 
 /// `ln(value)`, rounded down.
 pub fn ln_down(value: f64) -> f64 {
-    if value == 1.0 { 0.0 } else { steps_down(libm::log(value), ELEMENTARY_ULPS) }
+    if value == 1.0 {
+        0.0
+    } else {
+        steps_down(libm::log(value), ELEMENTARY_ULPS)
+    }
 }
 
 #[cfg(test)]

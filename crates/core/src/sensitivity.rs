@@ -58,15 +58,20 @@ impl<N: Norm, R: Relation> Sensitivity<N, R> {
 
     /// A float bound, taken at its exact value.
     pub fn from_f64(bound: f64) -> Result<Self> {
-        Ratio::from_f64(bound).map(Self::new).ok_or_else(|| Error::OutOfDomain {
-            what: "sensitivity",
-            given: bound.to_string(),
-            domain: "a finite number, zero or more",
-        })
+        Ratio::from_f64(bound)
+            .map(Self::new)
+            .ok_or_else(|| Error::OutOfDomain {
+                what: "sensitivity",
+                given: bound.to_string(),
+                domain: "a finite number, zero or more",
+            })
     }
 
     fn from_parts(value: Ratio) -> Self {
-        Self { value, meaning: PhantomData }
+        Self {
+            value,
+            meaning: PhantomData,
+        }
     }
 }
 
@@ -134,7 +139,15 @@ impl<N: Norm, R: Relation> Clone for Sensitivity<N, R> {
 
 impl<N: Norm, R: Relation> fmt::Debug for Sensitivity<N, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sensitivity<{}>({})", std::any::type_name::<N>().rsplit("::").next().unwrap_or("?"), self.value)
+        write!(
+            f,
+            "Sensitivity<{}>({})",
+            std::any::type_name::<N>()
+                .rsplit("::")
+                .next()
+                .unwrap_or("?"),
+            self.value
+        )
     }
 }
 
@@ -148,7 +161,12 @@ mod tests {
         let two = Sensitivity::<L2, AddRemove>::from_square(Ratio::from(2_u64));
         assert_eq!(two.square(), &Ratio::from(2_u64));
         assert!(two.bound_upper() >= std::f64::consts::SQRT_2);
-        assert_eq!(Sensitivity::<L2, AddRemove>::from_f64(1.5).expect("finite").square(), &Ratio::new(9, 4).expect("4"));
+        assert_eq!(
+            Sensitivity::<L2, AddRemove>::from_f64(1.5)
+                .expect("finite")
+                .square(),
+            &Ratio::new(9, 4).expect("4")
+        );
     }
 
     #[test]
@@ -164,7 +182,10 @@ mod tests {
         let groups = Sensitivity::<L0, AddRemove>::new(Ratio::from(4_u64));
         let value = Sensitivity::<Linf, AddRemove>::new(Ratio::from(3_u64));
         assert_eq!(groups.times_linf(&value).bound(), &Ratio::from(12_u64));
-        assert_eq!(groups.sqrt_times_linf(&value).square(), &Ratio::from(36_u64));
+        assert_eq!(
+            groups.sqrt_times_linf(&value).square(),
+            &Ratio::from(36_u64)
+        );
     }
 
     #[test]

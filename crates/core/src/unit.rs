@@ -94,6 +94,14 @@ float_unit!(
     Confidence, "confidence", "a number between 0 and 1, both excluded", |value| value > 0.0 && value < 1.0
 );
 
+impl Confidence {
+    /// For each of two intervals that must both hold: half of what may miss.
+    pub fn for_each_of_two(self) -> Self {
+        // At the very end of the floats half of what may miss rounds to nothing; the closest there is stays below one.
+        Self((0.5 + 0.5 * self.0).min(1.0_f64.next_down()))
+    }
+}
+
 impl Epsilon {
     /// No privacy loss.
     pub const ZERO: Self = Self(0.0);
@@ -152,12 +160,17 @@ const SCALE_EXPONENT_MAX: i32 = 96;
 impl Scale {
     /// Checks the range.
     pub fn new(scale: Ratio) -> Result<Self> {
-        let range = Ratio::power_of_two(SCALE_EXPONENT_MIN)..=Ratio::power_of_two(SCALE_EXPONENT_MAX);
+        let range =
+            Ratio::power_of_two(SCALE_EXPONENT_MIN)..=Ratio::power_of_two(SCALE_EXPONENT_MAX);
         if range.contains(&scale) {
             Ok(Self(scale))
         } else {
             let given = format!("about {:e}", scale.to_f64_up());
-            Err(Error::OutOfDomain { what: "noise scale", given, domain: "a positive number from 2^-64 to 2^96" })
+            Err(Error::OutOfDomain {
+                what: "noise scale",
+                given,
+                domain: "a positive number from 2^-64 to 2^96",
+            })
         }
     }
 
@@ -192,7 +205,11 @@ impl Probability {
             Ok(Self(value))
         } else {
             let given = value.to_f64_up().to_string();
-            Err(Error::OutOfDomain { what: "probability", given, domain: "a number from 0 to 1" })
+            Err(Error::OutOfDomain {
+                what: "probability",
+                given,
+                domain: "a number from 0 to 1",
+            })
         }
     }
 
@@ -236,20 +253,29 @@ mod tests {
     #[test]
     fn delta_is_below_one() {
         assert!(Delta::new(0.0).is_ok() && Delta::new(1.0_f64.next_down()).is_ok());
-        assert!(Delta::new(1.0).is_err() && Delta::new(-1e-9).is_err() && Delta::new(f64::NAN).is_err());
+        assert!(
+            Delta::new(1.0).is_err() && Delta::new(-1e-9).is_err() && Delta::new(f64::NAN).is_err()
+        );
     }
 
     #[test]
     fn order_is_above_one_and_rate_is_positive() {
         assert!(Order::new(1.0).is_err() && Order::new(1.0_f64.next_up()).is_ok());
-        assert!(Rate::new(0.0).is_err() && Rate::new(1.0).is_ok() && Rate::new(1.0_f64.next_up()).is_err());
+        assert!(
+            Rate::new(0.0).is_err()
+                && Rate::new(1.0).is_ok()
+                && Rate::new(1.0_f64.next_up()).is_err()
+        );
     }
 
     #[test]
     fn sums_round_up_and_saturate() {
         let tiny = Epsilon::new(5e-324).expect("positive");
         let one = Epsilon::new(1.0).expect("positive");
-        assert!((one + tiny).value() > 1.0, "a subnormal charge must not be absorbed");
+        assert!(
+            (one + tiny).value() > 1.0,
+            "a subnormal charge must not be absorbed"
+        );
         let huge = Epsilon::new(f64::MAX).expect("finite");
         assert_eq!((huge + huge).value(), f64::MAX);
         let most = Delta::new(0.75).expect("below one");
@@ -257,14 +283,35 @@ mod tests {
     }
 
     #[test]
+    fn confidence_of_two_stays_below_one() {
+        let each = |value| {
+            Confidence::new(value)
+                .expect("between zero and one")
+                .for_each_of_two()
+                .value()
+        };
+        assert_eq!(each(0.9), 0.95);
+        assert!(each(1.0_f64.next_down()) < 1.0);
+    }
+
+    #[test]
     fn minus_zero_is_zero() {
-        assert_eq!(Epsilon::new(-0.0).expect("zero").value().to_bits(), 0.0_f64.to_bits());
+        assert_eq!(
+            Epsilon::new(-0.0).expect("zero").value().to_bits(),
+            0.0_f64.to_bits()
+        );
     }
 
     #[test]
     fn scale_has_ends() {
-        assert!(Scale::new(Ratio::power_of_two(-64)).is_ok() && Scale::new(Ratio::power_of_two(96)).is_ok());
-        assert!(Scale::new(Ratio::power_of_two(-65)).is_err() && Scale::new(Ratio::power_of_two(97)).is_err());
+        assert!(
+            Scale::new(Ratio::power_of_two(-64)).is_ok()
+                && Scale::new(Ratio::power_of_two(96)).is_ok()
+        );
+        assert!(
+            Scale::new(Ratio::power_of_two(-65)).is_err()
+                && Scale::new(Ratio::power_of_two(97)).is_err()
+        );
         assert!(Scale::new(Ratio::zero()).is_err());
     }
 

@@ -13,8 +13,16 @@ const ROUNDS: usize = 5;
 
 /// Nanoseconds this process has spent on a CPU.
 fn cpu_ns() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/schedstat").expect("Linux counts CPU time per process");
-    text.split(' ').next().and_then(|field| field.parse().ok()).expect("the first field is nanoseconds")
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a benchmark reads its own CPU time"
+    )]
+    let text =
+        std::fs::read_to_string("/proc/self/schedstat").expect("Linux counts CPU time per process");
+    text.split(' ')
+        .next()
+        .and_then(|field| field.parse().ok())
+        .expect("the first field is nanoseconds")
 }
 
 /// Nanoseconds per draw of a release of a million zeros.
@@ -29,8 +37,17 @@ fn ours(release: impl Fn(Secret<Vec<i64>>)) -> f64 {
 fn peer(noise: &str, scale: f64) -> Option<f64> {
     let python = std::env::var_os("WHIT_PEER_PYTHON")?;
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peer_opendp.py");
-    let output = Command::new(python).arg(script).arg(noise).arg(scale.to_string()).output().expect("the peer's Python starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(python)
+        .arg(script)
+        .arg(noise)
+        .arg(scale.to_string())
+        .output()
+        .expect("the peer's Python starts");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).trim().parse().ok()
 }
 
@@ -54,26 +71,38 @@ fn rows() -> Vec<Row> {
             name: "discrete Laplace",
             peer_name: "laplace",
             scale: b,
-            release: Box::new(move |x| drop(black_box(laplace.release_vector(x, &mut OsEntropy::new())))),
+            release: Box::new(move |x| {
+                drop(black_box(laplace.release_vector(x, &mut OsEntropy::new())))
+            }),
         });
         rows.push(Row {
             name: "discrete Gaussian",
             peer_name: "gaussian",
             scale: b,
-            release: Box::new(move |x| drop(black_box(gaussian.release_vector(x, &mut OsEntropy::new())))),
+            release: Box::new(move |x| {
+                drop(black_box(gaussian.release_vector(x, &mut OsEntropy::new())))
+            }),
         });
         rows.push(Row {
             name: "discrete Laplace, constant time",
             peer_name: "laplace",
             scale: b,
-            release: Box::new(move |x| drop(black_box(constant_laplace.release_vector(x, &mut OsEntropy::new())))),
+            release: Box::new(move |x| {
+                drop(black_box(
+                    constant_laplace.release_vector(x, &mut OsEntropy::new()),
+                ))
+            }),
         });
         if let Ok(constant_gaussian) = DiscreteGaussian::constant_time(scale(b), l2()) {
             rows.push(Row {
                 name: "discrete Gaussian, constant time",
                 peer_name: "gaussian",
                 scale: b,
-                release: Box::new(move |x| drop(black_box(constant_gaussian.release_vector(x, &mut OsEntropy::new())))),
+                release: Box::new(move |x| {
+                    drop(black_box(
+                        constant_gaussian.release_vector(x, &mut OsEntropy::new()),
+                    ))
+                }),
             });
         }
     }
@@ -95,6 +124,9 @@ fn main() {
             Some(ns) => (format!("{ns:.0}"), format!("{:.0}×", ns / best)),
             None => ("not installed".into(), "-".into()),
         };
-        println!("| {} | {} | {best:.0} | {theirs} | {ratio} |", row.name, row.scale);
+        println!(
+            "| {} | {} | {best:.0} | {theirs} | {ratio} |",
+            row.name, row.scale
+        );
     }
 }

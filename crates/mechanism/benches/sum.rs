@@ -16,14 +16,20 @@ fn main() {
     let mut state = 1_u64;
     let rows: Vec<i64> = (0..ROWS)
         .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 22) as i64 - (1 << 40)
         })
         .collect();
     let (mut plain, mut bounded) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        black_box(black_box(&rows).iter().fold(0_i64, |sum, row| sum.wrapping_add(*row)));
+        black_box(
+            black_box(&rows)
+                .iter()
+                .fold(0_i64, |sum, row| sum.wrapping_add(*row)),
+        );
         plain = plain.min(start.elapsed().as_secs_f64());
         let start = Instant::now();
         let _ = black_box(sum.aggregate_steps(black_box(&rows)).expose());
@@ -32,6 +38,13 @@ fn main() {
     let gigabytes = (ROWS * 8) as f64 / 1e9;
     println!("| sum of 10^8 rows | seconds | GB/s | ratio |");
     println!("| --- | --- | --- | --- |");
-    println!("| plain, wrapping | {plain:.4} | {:.1} | 1 |", gigabytes / plain);
-    println!("| bounded, exact in 128 bits | {bounded:.4} | {:.1} | {:.2} |", gigabytes / bounded, bounded / plain);
+    println!(
+        "| plain, wrapping | {plain:.4} | {:.1} | 1 |",
+        gigabytes / plain
+    );
+    println!(
+        "| bounded, exact in 128 bits | {bounded:.4} | {:.1} | {:.2} |",
+        gigabytes / bounded,
+        bounded / plain
+    );
 }

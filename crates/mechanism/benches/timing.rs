@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use whit_core::{Bits, Entropy, Ratio, Scale};
 use whit_mechanism::OsEntropy;
-use whit_mechanism::sample::{ConstantTimeGaussian, ConstantTimeLaplace, DiscreteGaussian, DiscreteLaplace};
+use whit_mechanism::sample::{
+    ConstantTimeGaussian, ConstantTimeLaplace, DiscreteGaussian, DiscreteLaplace,
+};
 
 const DRAWS: usize = 300_000;
 
@@ -16,12 +18,21 @@ fn mean(values: &[f64]) -> f64 {
 
 fn variance(values: &[f64]) -> f64 {
     let mean = mean(values);
-    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64
+    values
+        .iter()
+        .map(|value| (value - mean).powi(2))
+        .sum::<f64>()
+        / (values.len() - 1) as f64
 }
 
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
     let (mean_a, mean_b) = (mean(a), mean(b));
-    let covariance = a.iter().zip(b).map(|(a, b)| (a - mean_a) * (b - mean_b)).sum::<f64>() / (a.len() - 1) as f64;
+    let covariance = a
+        .iter()
+        .zip(b)
+        .map(|(a, b)| (a - mean_a) * (b - mean_b))
+        .sum::<f64>()
+        / (a.len() - 1) as f64;
     covariance / (variance(a) * variance(b)).sqrt()
 }
 
@@ -37,7 +48,10 @@ fn row<B: Bits>(name: &str, bits: &mut B, draw: impl Fn(&mut B) -> i128) {
         .map(|_| {
             let start = Instant::now();
             let noise = black_box(draw(bits));
-            (start.elapsed().as_nanos() as f64, noise.unsigned_abs() as f64)
+            (
+                start.elapsed().as_nanos() as f64,
+                noise.unsigned_abs() as f64,
+            )
         })
         .collect();
     // A draw that the operating system interrupted says nothing about the sampler, and hides what others say.
@@ -54,9 +68,17 @@ fn row<B: Bits>(name: &str, bits: &mut B, draw: impl Fn(&mut B) -> i128) {
         .collect();
     draws.sort_by(|(a, _), (b, _)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let tenth = draws.len() / 10;
-    let times_of = |draws: &[((f64, u64), f64)]| draws.iter().map(|draw| draw.1).collect::<Vec<f64>>();
-    let t = welch(&times_of(&draws[..tenth]), &times_of(&draws[draws.len() - tenth..]));
-    println!("| {name} | {:.0} | {:+.4} | {t:+.2} |", mean(&times), correlation(&times, &noises));
+    let times_of =
+        |draws: &[((f64, u64), f64)]| draws.iter().map(|draw| draw.1).collect::<Vec<f64>>();
+    let t = welch(
+        &times_of(&draws[..tenth]),
+        &times_of(&draws[draws.len() - tenth..]),
+    );
+    println!(
+        "| {name} | {:.0} | {:+.4} | {t:+.2} |",
+        mean(&times),
+        correlation(&times, &noises)
+    );
 }
 
 fn main() {
@@ -65,14 +87,33 @@ fn main() {
     let mut bits = OsEntropy::new().open().expect("entropy");
     for b in [1_u64, 10, 100] {
         let scale = Scale::new(Ratio::from(b)).expect("in range");
-        let (laplace, gaussian) = (ConstantTimeLaplace::new(&scale), ConstantTimeGaussian::new(&scale).expect("small"));
-        row(&format!("constant-time Laplace, scale {b}"), &mut bits, |bits| laplace.sample(bits));
-        row(&format!("constant-time Gaussian, scale {b}"), &mut bits, |bits| gaussian.sample(bits));
+        let (laplace, gaussian) = (
+            ConstantTimeLaplace::new(&scale),
+            ConstantTimeGaussian::new(&scale).expect("small"),
+        );
+        row(
+            &format!("constant-time Laplace, scale {b}"),
+            &mut bits,
+            |bits| laplace.sample(bits),
+        );
+        row(
+            &format!("constant-time Gaussian, scale {b}"),
+            &mut bits,
+            |bits| gaussian.sample(bits),
+        );
         let (laplace, gaussian) = (DiscreteLaplace::new(&scale), DiscreteGaussian::new(&scale));
-        row(&format!("ordinary Laplace, scale {b}"), &mut bits, |bits| laplace.sample(bits));
-        row(&format!("ordinary Gaussian, scale {b}"), &mut bits, |bits| gaussian.sample(bits));
+        row(&format!("ordinary Laplace, scale {b}"), &mut bits, |bits| {
+            laplace.sample(bits)
+        });
+        row(
+            &format!("ordinary Gaussian, scale {b}"),
+            &mut bits,
+            |bits| gaussian.sample(bits),
+        );
     }
     let scale = Scale::new(Ratio::power_of_two(40)).expect("in range");
     let laplace = ConstantTimeLaplace::new(&scale);
-    row("constant-time Laplace, scale 2^40", &mut bits, |bits| laplace.sample(bits));
+    row("constant-time Laplace, scale 2^40", &mut bits, |bits| {
+        laplace.sample(bits)
+    });
 }

@@ -1,6 +1,8 @@
 //! What additive mechanisms share: integers in, noise on top, integers out.
 
-use whit_core::{Bits, Confidence, Entropy, Event, L1, L2, Ratio, Relation, Scale, Secret, Sensitivity};
+use whit_core::{
+    Bits, Confidence, Entropy, Event, L1, L2, Ratio, Relation, Scale, Secret, Sensitivity,
+};
 
 use crate::{DiscreteGaussian, DiscreteLaplace, Release, Result};
 
@@ -69,7 +71,10 @@ impl Noise {
     /// The same noise, counted in steps of a grid.
     pub(crate) fn in_steps(&self, step: &Ratio) -> Result<Self> {
         let steps = |scale: &Scale| {
-            let ratio = scale.ratio().checked_div(step).expect("a grid's step is positive");
+            let ratio = scale
+                .ratio()
+                .checked_div(step)
+                .expect("a grid's step is positive");
             Scale::new(ratio)
         };
         Ok(match self {
@@ -105,7 +110,11 @@ impl<R: Relation> Additive<R> {
     }
 
     /// Releases one integer.
-    pub fn release<T: Integer>(&self, x: Secret<T>, entropy: &mut impl Entropy) -> Result<Release<T>> {
+    pub fn release<T: Integer>(
+        &self,
+        x: Secret<T>,
+        entropy: &mut impl Entropy,
+    ) -> Result<Release<T>> {
         match self {
             Self::Laplace(mechanism) => mechanism.release(x, entropy),
             Self::Gaussian(mechanism) => mechanism.release(x, entropy),
@@ -113,7 +122,11 @@ impl<R: Relation> Additive<R> {
     }
 
     /// Releases a vector whose length is public.
-    pub fn release_vector<T: Integer>(&self, x: Secret<Vec<T>>, entropy: &mut impl Entropy) -> Result<Release<Vec<T>>> {
+    pub fn release_vector<T: Integer>(
+        &self,
+        x: Secret<Vec<T>>,
+        entropy: &mut impl Entropy,
+    ) -> Result<Release<Vec<T>>> {
         match self {
             Self::Laplace(mechanism) => mechanism.release_vector(x, entropy),
             Self::Gaussian(mechanism) => mechanism.release_vector(x, entropy),

@@ -1,7 +1,7 @@
 //! The classic attacks on floating-point noise, run against a naive twin and against us.
 //!
-//! - *Least significant bits* [Mir12]: `x - b ln(u)` in floats reaches only some floats, and which ones depends on `x`.
-//! - *Precision* [HDH22]: even with perfect noise, `x + z` takes the precision of the coarser summand.
+//! - *Least significant bits* \[Mir12\]: `x - b ln(u)` in floats reaches only some floats, and which ones depends on `x`.
+//! - *Precision* \[HDH22\]: even with perfect noise, `x + z` takes the precision of the coarser summand.
 //!
 //! Each must tell 0 from 1 with certainty within a hundred outputs of its twin, and do no better on our outputs than the
 //! guarantee allows anyone.
@@ -33,9 +33,15 @@ fn perfect_noise(sampler: &DiscreteLaplace, x: f64, bits: &mut SeededBits) -> f6
 /// Ours, of the same scale, at ε = 1.
 fn ours() -> impl FnMut(f64) -> f64 {
     let sensitivity = Sensitivity::<_, AddRemove>::new(Ratio::one());
-    let mechanism = Laplace::new(&scale(1, 1), &sensitivity, 1, Grid::for_scale(&scale(1, 1))).expect("valid");
+    let mechanism =
+        Laplace::new(&scale(1, 1), &sensitivity, 1, Grid::for_scale(&scale(1, 1))).expect("valid");
     let mut entropy = Seeded::new(seed(301));
-    move |x| *mechanism.release(Secret::new(x), &mut entropy).expect("entropy").value()
+    move |x| {
+        *mechanism
+            .release(Secret::new(x), &mut entropy)
+            .expect("entropy")
+            .value()
+    }
 }
 
 /// Could the textbook have printed `y` for `x`? Looks for a uniform that gives it.
@@ -53,8 +59,13 @@ fn finer_than_sums_with_one(y: f64) -> bool {
 }
 
 /// How many outputs for 0 it takes until the world of 1 is ruled out with certainty.
-fn outputs_until_certain(rules_out_one: impl Fn(f64) -> bool, mut draw: impl FnMut() -> f64) -> usize {
-    (1..=1000).find(|_| rules_out_one(draw())).unwrap_or(usize::MAX)
+fn outputs_until_certain(
+    rules_out_one: impl Fn(f64) -> bool,
+    mut draw: impl FnMut() -> f64,
+) -> usize {
+    (1..=1000)
+        .find(|_| rules_out_one(draw()))
+        .unwrap_or(usize::MAX)
 }
 
 #[test]
@@ -71,9 +82,13 @@ fn least_significant_bits_break_the_textbook() {
 fn precision_breaks_perfect_noise() {
     let mut bits = SeededBits::new(seed(303));
     let sampler = DiscreteLaplace::new(&scale(1 << 90, 1));
-    let certain = outputs_until_certain(finer_than_sums_with_one, || perfect_noise(&sampler, 0.0, &mut bits));
+    let certain = outputs_until_certain(finer_than_sums_with_one, || {
+        perfect_noise(&sampler, 0.0, &mut bits)
+    });
     assert!(certain <= 100, "took {certain} outputs");
-    assert!((0..10_000).all(|_| !finer_than_sums_with_one(perfect_noise(&sampler, 1.0, &mut bits))));
+    assert!(
+        (0..10_000).all(|_| !finer_than_sums_with_one(perfect_noise(&sampler, 1.0, &mut bits)))
+    );
 }
 
 /// The share of games that an attacker wins who sees one output for 0 or 1, each as often, and guesses.

@@ -14,11 +14,13 @@
 //!
 //! **Proof.** A centred value lies in `[-w/2, w/2]`, an absent cell adds zero, which lies there too. A unit's total lies in
 //!   `[-k w/2, k w/2]`: one end is at most `k w/2` from zero and the ends are `k w` apart. The count is that of
-//!   [`Count`](crate::Count). Division and clamping are post-processing. Fixed point counts half steps, so that `m` is exact.
+//!   [`Count`]. Division and clamping are post-processing. Fixed point counts half steps, so that `m` is exact.
 //! **Error.** Each of the two noisy parts stays within its own half-width except with half the missing probability, so both do
 //!   with the stated confidence, and the interval holds every quotient they allow.
 
-use whit_core::{Confidence, Entropy, Event, L1, L2, Neighbours, Ratio, Relation, Secret, Sensitivity};
+use whit_core::{
+    Confidence, Entropy, Event, L1, L2, Neighbours, Ratio, Relation, Secret, Sensitivity,
+};
 
 use crate::additive::{Additive, Noise};
 use crate::count::NoisyCount;
@@ -42,7 +44,11 @@ pub struct MeanParts {
 impl<R: Relation> BoundedMean<R> {
     /// A mean over rows that were bounded so.
     pub fn new(bounds: Bounds, contribution: Contribution) -> Self {
-        Self { bounds, contribution, relation: std::marker::PhantomData }
+        Self {
+            bounds,
+            contribution,
+            relation: std::marker::PhantomData,
+        }
     }
 
     /// Is the number of rows public, so that only the sum needs noise?
@@ -87,19 +93,37 @@ impl<R: Relation> BoundedMean<R> {
                 present += 1;
             }
         }
-        MeanParts { centred: Secret::new(centred), present: Secret::new(present), rows: Secret::new(count) }
+        MeanParts {
+            centred: Secret::new(centred),
+            present: Secret::new(present),
+            rows: Secret::new(count),
+        }
     }
 
     /// Prepares the noise. No data is needed, so the event can be paid for first. `count_noise` is needed exactly when
     /// [`count_is_public`](Self::count_is_public) is false.
-    pub fn with_noise(&self, sum_noise: &Noise, count_noise: Option<&Noise>) -> Result<NoisyMean<R>> {
+    pub fn with_noise(
+        &self,
+        sum_noise: &Noise,
+        count_noise: Option<&Noise>,
+    ) -> Result<NoisyMean<R>> {
         if self.count_is_public() != count_noise.is_none() {
-            return Err(Error::CountNoise { public: self.count_is_public() });
+            return Err(Error::CountNoise {
+                public: self.count_is_public(),
+            });
         }
         let sum_noise = sum_noise.in_steps(&self.half_step())?;
         let half_steps = self.half_steps();
-        let sum = Additive::new(&sum_noise, Sensitivity::new(half_steps.clone()), Sensitivity::new(half_steps));
-        Ok(NoisyMean { bounds: self.bounds, sum, count: count_noise.map(|noise| self.count().with_noise(noise)) })
+        let sum = Additive::new(
+            &sum_noise,
+            Sensitivity::new(half_steps.clone()),
+            Sensitivity::new(half_steps),
+        );
+        Ok(NoisyMean {
+            bounds: self.bounds,
+            sum,
+            count: count_noise.map(|noise| self.count().with_noise(noise)),
+        })
     }
 }
 
@@ -116,7 +140,9 @@ impl<R: Relation> NoisyMean<R> {
     pub fn event(&self) -> Event {
         let sum = self.sum.event_of(1);
         match &self.count {
-            Some(count) => sum.and(count.event()).expect("both speak of the relation R"),
+            Some(count) => sum
+                .and(count.event())
+                .expect("both speak of the relation R"),
             None => sum,
         }
     }
@@ -130,18 +156,32 @@ impl<R: Relation> NoisyMean<R> {
     ) -> Result<Release<Estimate>> {
         // Each of two noisy parts may miss with half the probability.
         let confidence = match self.count {
-            Some(_) => Confidence::new(0.5 + 0.5 * confidence.value())?,
+            Some(_) => confidence.for_each_of_two(),
             None => confidence,
         };
-        let quotient = Quotient { bounds: self.bounds, sum_half_width: self.sum.half_width(confidence) as f64 };
+        let quotient = Quotient {
+            bounds: self.bounds,
+            sum_half_width: self.sum.half_width(confidence) as f64,
+        };
         let sum = self.sum.release(parts.centred, entropy)?;
         let Some(count) = &self.count else {
             // The number of rows is the same for all neighbours: it may leave without noise.
             let rows = parts.rows.expose() as f64;
-            return Ok(sum.map(|sum| quotient.estimate(sum as f64, Estimate { answer: rows, low: rows, high: rows })));
+            return Ok(sum.map(|sum| {
+                quotient.estimate(
+                    sum as f64,
+                    Estimate {
+                        answer: rows,
+                        low: rows,
+                        high: rows,
+                    },
+                )
+            }));
         };
         let count = count.release(parts.present, confidence, entropy)?;
-        Ok(sum.and(count)?.map(|(sum, count)| quotient.estimate(sum as f64, count)))
+        Ok(sum
+            .and(count)?
+            .map(|(sum, count)| quotient.estimate(sum as f64, count)))
     }
 }
 
@@ -154,12 +194,20 @@ struct Quotient {
 impl Quotient {
     fn estimate(&self, sum: f64, count: Estimate) -> Estimate {
         let grid = self.bounds.grid();
-        let [lower, upper] = [self.bounds.lower(), self.bounds.upper()].map(|steps| grid.value(i128::from(steps)));
+        let [lower, upper] =
+            [self.bounds.lower(), self.bounds.upper()].map(|steps| grid.value(i128::from(steps)));
         let half_step = 0.5 * grid.value(1);
-        let mean = |sum: f64, count: f64| (lower + 0.5 * (upper - lower) + sum * half_step / count.max(1.0)).clamp(lower, upper);
+        let mean = |sum: f64, count: f64| {
+            (lower + 0.5 * (upper - lower) + sum * half_step / count.max(1.0)).clamp(lower, upper)
+        };
         let (sum_low, sum_high) = (sum - self.sum_half_width, sum + self.sum_half_width);
         // A quotient with a positive divisor is extreme at the ends of both.
-        let ends = [(sum_low, count.low), (sum_low, count.high), (sum_high, count.low), (sum_high, count.high)];
+        let ends = [
+            (sum_low, count.low),
+            (sum_low, count.high),
+            (sum_high, count.low),
+            (sum_high, count.high),
+        ];
         let ends = ends.map(|(sum, count)| mean(sum, count));
         Estimate {
             answer: mean(sum, count.answer),
@@ -184,12 +232,42 @@ mod tests {
     fn closed_form() {
         let bound = |sensitivity: Ratio| sensitivity.to_f64_up();
         let unit = Contribution::RowsPerUnit(3);
-        assert_eq!(bound(mean::<AddRemove>(Contribution::Row).sum_sensitivity_l1().bound().clone()), 75.0);
-        assert_eq!(bound(mean::<AddRemove>(unit).sum_sensitivity_l1().bound().clone()), 225.0);
-        assert_eq!(bound(mean::<ReplaceOne>(Contribution::Row).sum_sensitivity_l1().bound().clone()), 150.0);
-        assert_eq!(bound(mean::<ReplaceOne>(unit).sum_sensitivity_l2().square().clone()), 450.0 * 450.0);
+        assert_eq!(
+            bound(
+                mean::<AddRemove>(Contribution::Row)
+                    .sum_sensitivity_l1()
+                    .bound()
+                    .clone()
+            ),
+            75.0
+        );
+        assert_eq!(
+            bound(mean::<AddRemove>(unit).sum_sensitivity_l1().bound().clone()),
+            225.0
+        );
+        assert_eq!(
+            bound(
+                mean::<ReplaceOne>(Contribution::Row)
+                    .sum_sensitivity_l1()
+                    .bound()
+                    .clone()
+            ),
+            150.0
+        );
+        assert_eq!(
+            bound(
+                mean::<ReplaceOne>(unit)
+                    .sum_sensitivity_l2()
+                    .square()
+                    .clone()
+            ),
+            450.0 * 450.0
+        );
         assert!(mean::<ReplaceOne>(Contribution::Row).count_is_public());
-        assert!(!mean::<ReplaceOne>(unit).count_is_public() && !mean::<AddRemove>(Contribution::Row).count_is_public());
+        assert!(
+            !mean::<ReplaceOne>(unit).count_is_public()
+                && !mean::<AddRemove>(Contribution::Row).count_is_public()
+        );
     }
 
     fn record_and_replay<R: Relation>(pair: impl Fn(&mut SeededBits) -> NeighbourPair) {
@@ -199,9 +277,15 @@ mod tests {
         for _ in 0..200 {
             let NeighbourPair { one, other } = pair(&mut bits);
             let (a, b) = (mean.aggregate(one.clone()), mean.aggregate(other.clone()));
-            assert!((a.centred.expose() - b.centred.expose()).abs() <= bound, "{one:?} {other:?}");
+            assert!(
+                (a.centred.expose() - b.centred.expose()).abs() <= bound,
+                "{one:?} {other:?}"
+            );
             assert!((a.present.expose() - b.present.expose()).abs() <= 1);
-            assert!(!mean.count_is_public() || a.rows.expose() == b.rows.expose(), "a public count differs");
+            assert!(
+                !mean.count_is_public() || a.rows.expose() == b.rows.expose(),
+                "a public count differs"
+            );
         }
     }
 
@@ -220,19 +304,30 @@ mod tests {
         let public = mean::<ReplaceOne>(Contribution::Row);
         // ε = 1 for each: half and half, or all of it on the sum.
         let laplace = |b| Noise::Laplace(scale(b, 1));
-        let noisy_secret = secret.with_noise(&laplace(150), Some(&laplace(2))).expect("in range");
+        let noisy_secret = secret
+            .with_noise(&laplace(150), Some(&laplace(2)))
+            .expect("in range");
         let noisy_public = public.with_noise(&laplace(150), None).expect("in range");
         let mut covered = [0; 2];
         for _ in 0..2000 {
             let parts = secret.aggregate(rows.iter().copied());
-            let estimate = *noisy_secret.release(parts, confidence(0.95), &mut entropy).expect("entropy").value();
+            let estimate = *noisy_secret
+                .release(parts, confidence(0.95), &mut entropy)
+                .expect("entropy")
+                .value();
             assert!((estimate.answer - truth).abs() < 2.0);
             covered[0] += u32::from(estimate.low <= truth && truth <= estimate.high);
             let parts = public.aggregate(rows.iter().copied());
-            let estimate = *noisy_public.release(parts, confidence(0.95), &mut entropy).expect("entropy").value();
+            let estimate = *noisy_public
+                .release(parts, confidence(0.95), &mut entropy)
+                .expect("entropy")
+                .value();
             covered[1] += u32::from(estimate.low <= truth && truth <= estimate.high);
         }
-        assert!(covered.iter().all(|&covered| covered > 1850), "{covered:?} of 2000");
+        assert!(
+            covered.iter().all(|&covered| covered > 1850),
+            "{covered:?} of 2000"
+        );
     }
 
     #[test]
@@ -242,19 +337,30 @@ mod tests {
         for rows in [vec![], vec![7.0], vec![f64::NAN]] {
             let mean = mean::<AddRemove>(Contribution::Row);
             let noisy = mean.with_noise(&noise, Some(&noise)).expect("in range");
-            let release = noisy.release(mean.aggregate(rows.clone()), confidence(0.95), &mut entropy);
+            let release =
+                noisy.release(mean.aggregate(rows.clone()), confidence(0.95), &mut entropy);
             let estimate = *release.expect("entropy").value();
             assert!((-100.0..=50.0).contains(&estimate.answer) && estimate.low <= estimate.high);
-            let public = BoundedMean::<ReplaceOne>::new(Bounds::new(-100.0, 50.0).expect("a range"), Contribution::Row);
+            let public = BoundedMean::<ReplaceOne>::new(
+                Bounds::new(-100.0, 50.0).expect("a range"),
+                Contribution::Row,
+            );
             let noisy = public.with_noise(&noise, None).expect("in range");
-            assert!(noisy.release(public.aggregate(rows), confidence(0.95), &mut entropy).is_ok());
+            assert!(
+                noisy
+                    .release(public.aggregate(rows), confidence(0.95), &mut entropy)
+                    .is_ok()
+            );
         }
     }
 
     #[test]
     fn refuses_the_wrong_number_of_noises() {
         let noise = Noise::Laplace(scale(1, 1));
-        let (secret, public) = (mean::<AddRemove>(Contribution::Row), mean::<ReplaceOne>(Contribution::Row));
+        let (secret, public) = (
+            mean::<AddRemove>(Contribution::Row),
+            mean::<ReplaceOne>(Contribution::Row),
+        );
         assert!(secret.with_noise(&noise, None).is_err());
         assert!(public.with_noise(&noise, Some(&noise)).is_err());
     }
@@ -262,21 +368,39 @@ mod tests {
     /// The noise on the count is the weak spot: the neighbour has one more row in the middle, so only the count moves. And on
     /// the sum: a row at the end of the range against none.
     fn seen(sum_scale: (u128, u128), count_scale: (u128, u128)) -> whit_audit::Verdict {
-        let mean = BoundedMean::<AddRemove>::new(Bounds::new(0.0, 2.0).expect("a range"), Contribution::Row);
+        let mean = BoundedMean::<AddRemove>::new(
+            Bounds::new(0.0, 2.0).expect("a range"),
+            Contribution::Row,
+        );
         let laplace = |b: (u128, u128)| Noise::Laplace(scale(b.0, b.1));
-        let noisy = mean.with_noise(&laplace(sum_scale), Some(&laplace(count_scale))).expect("in range");
+        let noisy = mean
+            .with_noise(&laplace(sum_scale), Some(&laplace(count_scale)))
+            .expect("in range");
         let (mut one, mut other) = (Seeded::new(seed(285)), Seeded::new(seed(286)));
         let event = |rows: &[f64], entropy: &mut Seeded| {
-            let release = noisy.release(mean.aggregate(rows.iter().copied()), confidence(0.95), entropy);
+            let release = noisy.release(
+                mean.aggregate(rows.iter().copied()),
+                confidence(0.95),
+                entropy,
+            );
             release.expect("entropy").value().answer >= 2.0
         };
-        judge(1.0, 0.0, 200_000, || event(&[2.0], &mut one), || event(&[], &mut other))
+        judge(
+            1.0,
+            0.0,
+            200_000,
+            || event(&[2.0], &mut one),
+            || event(&[], &mut other),
+        )
     }
 
     #[test]
     fn falsifier() {
         let verdict = seen((2, 1), (2, 1));
-        assert!(!verdict.convicted && verdict.epsilon_lower > 0.3, "{verdict:?}");
+        assert!(
+            !verdict.convicted && verdict.epsilon_lower > 0.3,
+            "{verdict:?}"
+        );
     }
 
     #[test]

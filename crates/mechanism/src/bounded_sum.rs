@@ -30,7 +30,11 @@ pub struct BoundedSum<R: Relation> {
 impl<R: Relation> BoundedSum<R> {
     /// A sum over rows that were bounded so.
     pub fn new(bounds: Bounds, contribution: Contribution) -> Self {
-        Self { bounds, contribution, relation: std::marker::PhantomData }
+        Self {
+            bounds,
+            contribution,
+            relation: std::marker::PhantomData,
+        }
     }
 
     /// The most that one unit changes it, in the unit of the values.
@@ -65,7 +69,11 @@ impl<R: Relation> BoundedSum<R> {
     /// Clamps and adds up; what is no number is absent.
     pub fn aggregate(&self, rows: impl IntoIterator<Item = f64>) -> Secret<i128> {
         let absent = self.absent();
-        Secret::new(rows.into_iter().map(|value| i128::from(self.bounds.fix(value).unwrap_or(absent))).sum())
+        Secret::new(
+            rows.into_iter()
+                .map(|value| i128::from(self.bounds.fix(value).unwrap_or(absent)))
+                .sum(),
+        )
     }
 
     /// The same over values that are in steps of the grid already, at the speed of memory.
@@ -74,15 +82,30 @@ impl<R: Relation> BoundedSum<R> {
         // So many clamped values fit in 64 bits, so the inner loop needs no wider ones. At least two, since bounds have at
         // most 61 bits.
         let block = (i64::MAX as u64 / self.bounds.reach().max(1)).min(1 << 20) as usize;
-        let sum_block = |rows: &[i64]| rows.iter().map(|&value| value.max(lower).min(upper)).sum::<i64>();
-        Secret::new(rows.chunks(block).map(|rows| i128::from(sum_block(rows))).sum())
+        let sum_block = |rows: &[i64]| {
+            rows.iter()
+                .map(|&value| value.max(lower).min(upper))
+                .sum::<i64>()
+        };
+        Secret::new(
+            rows.chunks(block)
+                .map(|rows| i128::from(sum_block(rows)))
+                .sum(),
+        )
     }
 
     /// Prepares the noise. No data is needed, so the event can be paid for first.
     pub fn with_noise(&self, noise: &Noise) -> Result<NoisySum<R>> {
         let noise = noise.in_steps(&self.bounds.step())?;
-        let mechanism = Additive::new(&noise, Sensitivity::new(self.steps()), Sensitivity::new(self.steps()));
-        Ok(NoisySum { grid: self.bounds.grid(), mechanism })
+        let mechanism = Additive::new(
+            &noise,
+            Sensitivity::new(self.steps()),
+            Sensitivity::new(self.steps()),
+        );
+        Ok(NoisySum {
+            grid: self.bounds.grid(),
+            mechanism,
+        })
     }
 }
 
@@ -123,9 +146,21 @@ mod tests {
     use whit_testkit::{NeighbourPair, Seeded, SeededBits};
 
     fn check<R: Relation>(range: (f64, f64), contribution: Contribution, expected: f64) {
-        let sum = BoundedSum::<R>::new(Bounds::new(range.0, range.1).expect("a range"), contribution);
-        assert_eq!(sum.sensitivity_l1().bound().to_f64_up(), expected, "{range:?} {contribution:?}");
-        assert_eq!(sum.sensitivity_l2().square(), Sensitivity::<L2, R>::from_f64(expected).expect("finite").square());
+        let sum = BoundedSum::<R>::new(
+            Bounds::new(range.0, range.1).expect("a range"),
+            contribution,
+        );
+        assert_eq!(
+            sum.sensitivity_l1().bound().to_f64_up(),
+            expected,
+            "{range:?} {contribution:?}"
+        );
+        assert_eq!(
+            sum.sensitivity_l2().square(),
+            Sensitivity::<L2, R>::from_f64(expected)
+                .expect("finite")
+                .square()
+        );
     }
 
     #[test]
@@ -142,12 +177,23 @@ mod tests {
     /// Frozen noise: what goes into it differs between neighbours by no more than the declared sensitivity.
     fn record_and_replay<R: Relation>(pair: impl Fn(&mut SeededBits) -> NeighbourPair) {
         let mut bits = SeededBits::new(seed(271));
-        for range in [(0.0, 1.0), (-100.0, 50.0), (18.0, 90.0), (-90.0, -18.0), (1e15, 1e15 + 1.0), (-1e200, 1e200)] {
-            let sum = BoundedSum::<R>::new(Bounds::new(range.0, range.1).expect("a range"), Contribution::Row);
+        for range in [
+            (0.0, 1.0),
+            (-100.0, 50.0),
+            (18.0, 90.0),
+            (-90.0, -18.0),
+            (1e15, 1e15 + 1.0),
+            (-1e200, 1e200),
+        ] {
+            let sum = BoundedSum::<R>::new(
+                Bounds::new(range.0, range.1).expect("a range"),
+                Contribution::Row,
+            );
             let bound = i128::try_from(sum.steps().floor()).expect("small");
             for _ in 0..200 {
                 let NeighbourPair { one, other } = pair(&mut bits);
-                let distance = sum.aggregate(one.clone()).expose() - sum.aggregate(other.clone()).expose();
+                let distance =
+                    sum.aggregate(one.clone()).expose() - sum.aggregate(other.clone()).expose();
                 assert!(distance.abs() <= bound, "{range:?}: {one:?} {other:?}");
             }
         }
@@ -159,12 +205,17 @@ mod tests {
         record_and_replay::<ReplaceOne>(NeighbourPair::replace_one);
     }
 
-    /// Order, partitions and sizes at which float sums go wrong change nothing here. [CSVW22]
+    /// Order, partitions and sizes at which float sums go wrong change nothing here. \[CSVW22\]
     #[test]
     fn order_and_partition_do_not_matter() {
-        let sum = BoundedSum::<AddRemove>::new(Bounds::new(-1e16, 1e16).expect("a range"), Contribution::Row);
+        let sum = BoundedSum::<AddRemove>::new(
+            Bounds::new(-1e16, 1e16).expect("a range"),
+            Contribution::Row,
+        );
         let mut bits = SeededBits::new(seed(272));
-        let mut rows: Vec<f64> = (0..1000).map(|i| [1e16, -1e16, 1.0, 0.1, 3e-5][i % 5]).collect();
+        let mut rows: Vec<f64> = (0..1000)
+            .map(|i| [1e16, -1e16, 1.0, 0.1, 3e-5][i % 5])
+            .collect();
         let expected = sum.aggregate(rows.clone()).expose();
         for _ in 0..1000 {
             for i in (1..rows.len()).rev() {
@@ -173,7 +224,10 @@ mod tests {
             assert_eq!(sum.aggregate(rows.clone()).expose(), expected);
         }
         for parts in [2, 7] {
-            let total: i128 = rows.chunks(rows.len() / parts).map(|rows| sum.aggregate(rows.to_vec()).expose()).sum();
+            let total: i128 = rows
+                .chunks(rows.len() / parts)
+                .map(|rows| sum.aggregate(rows.to_vec()).expose())
+                .sum();
             assert_eq!(total, expected);
         }
     }
@@ -185,7 +239,10 @@ mod tests {
             let sum = BoundedSum::<AddRemove>::new(bounds, Contribution::Row);
             let mut bits = SeededBits::new(seed(273));
             let rows: Vec<i64> = (0..100_000).map(|_| bits.word() as i64).collect();
-            let wide: i128 = rows.iter().map(|&row| i128::from(row.clamp(bounds.lower(), bounds.upper()))).sum();
+            let wide: i128 = rows
+                .iter()
+                .map(|&row| i128::from(row.clamp(bounds.lower(), bounds.upper())))
+                .sum();
             assert_eq!(sum.aggregate_steps(&rows).expose(), wide);
         }
     }
@@ -195,27 +252,49 @@ mod tests {
         let bounds = Bounds::new(1e15, 1e15 + 1.0).expect("a range");
         let sum = BoundedSum::<AddRemove>::new(bounds, Contribution::Row);
         let rows = vec![i64::MAX; 100];
-        assert_eq!(sum.aggregate_steps(&rows).expose(), 100 * i128::from(bounds.upper()));
+        assert_eq!(
+            sum.aggregate_steps(&rows).expose(),
+            100 * i128::from(bounds.upper())
+        );
         assert!(100 * i128::from(bounds.upper()) > i128::from(i64::MAX));
     }
 
     fn seen(b: (u128, u128)) -> whit_audit::Verdict {
-        let sum = BoundedSum::<AddRemove>::new(Bounds::new(-2.0, 10.0).expect("a range"), Contribution::Row);
-        let noisy = sum.with_noise(&Noise::Laplace(scale(b.0, b.1))).expect("in range");
+        let sum = BoundedSum::<AddRemove>::new(
+            Bounds::new(-2.0, 10.0).expect("a range"),
+            Contribution::Row,
+        );
+        let noisy = sum
+            .with_noise(&Noise::Laplace(scale(b.0, b.1)))
+            .expect("in range");
         let (mut one, mut other) = (Seeded::new(seed(274)), Seeded::new(seed(275)));
         let event = |rows: &[f64], entropy: &mut Seeded| {
             let aggregate = sum.aggregate(rows.iter().copied());
-            noisy.release(aggregate, confidence(0.95), entropy).expect("entropy").value().answer >= 13.0
+            noisy
+                .release(aggregate, confidence(0.95), entropy)
+                .expect("entropy")
+                .value()
+                .answer
+                >= 13.0
         };
         // The worst neighbour is one row far above the range; a special value in the others changes nothing.
         let (with, without) = ([1.0, 2.0, f64::NAN, f64::INFINITY], [1.0, 2.0, f64::NAN]);
-        judge(1.0, 0.0, 100_000, || event(&with, &mut one), || event(&without, &mut other))
+        judge(
+            1.0,
+            0.0,
+            100_000,
+            || event(&with, &mut one),
+            || event(&without, &mut other),
+        )
     }
 
     #[test]
     fn falsifier() {
         let verdict = seen((10, 1));
-        assert!(!verdict.convicted && verdict.epsilon_lower > 0.93, "{verdict:?}");
+        assert!(
+            !verdict.convicted && verdict.epsilon_lower > 0.93,
+            "{verdict:?}"
+        );
     }
 
     #[test]

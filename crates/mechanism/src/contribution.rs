@@ -24,7 +24,12 @@ impl Contribution {
             return Ok(Self::RowsPerUnit(rows_max));
         }
         let given = u64::from(rows_max);
-        Err(Error::CountOutOfRange { what: "the number of rows per unit", given, min: 1, max: u64::from(ROWS_MAX) })
+        Err(Error::CountOutOfRange {
+            what: "the number of rows per unit",
+            given,
+            min: 1,
+            max: u64::from(ROWS_MAX),
+        })
     }
 
     /// The most rows of one unit that are used.
@@ -39,7 +44,10 @@ impl Contribution {
     ///
     /// Which rows of a unit are kept depends on that unit's rows alone. So data sets that differ in one unit differ, after
     /// this, in at most `rows_max` rows of that unit and in nothing else.
-    pub fn bound<U: Eq + Hash, V>(self, rows: impl IntoIterator<Item = (U, V)>) -> impl Iterator<Item = V> {
+    pub fn bound<U: Eq + Hash, V>(
+        self,
+        rows: impl IntoIterator<Item = (U, V)>,
+    ) -> impl Iterator<Item = V> {
         // The map is only asked for counts; its order never shows.
         let mut used: HashMap<U, u32> = HashMap::new();
         let rows_max = self.rows_max();
@@ -66,16 +74,30 @@ mod tests {
     #[test]
     fn neighbours_differ_only_in_their_unit() {
         let with: Vec<(u32, u32)> = (0..100).map(|i| (i % 7, i)).collect();
-        let without: Vec<(u32, u32)> = with.iter().copied().filter(|&(unit, _)| unit != 3).collect();
+        let without: Vec<(u32, u32)> = with
+            .iter()
+            .copied()
+            .filter(|&(unit, _)| unit != 3)
+            .collect();
         let bound = Contribution::RowsPerUnit(4);
-        let (one, other): (Vec<u32>, Vec<u32>) = (bound.bound(with).collect(), bound.bound(without).collect());
+        let (one, other): (Vec<u32>, Vec<u32>) =
+            (bound.bound(with).collect(), bound.bound(without).collect());
         assert_eq!(one.len(), other.len() + 4);
-        assert_eq!(one.into_iter().filter(|i| i % 7 != 3).collect::<Vec<_>>(), other);
+        assert_eq!(
+            one.into_iter().filter(|i| i % 7 != 3).collect::<Vec<_>>(),
+            other
+        );
     }
 
     #[test]
     fn rejects_no_rows_and_too_many() {
-        assert!(Contribution::rows_per_unit(0).is_err() && Contribution::rows_per_unit(u32::MAX).is_err());
-        assert_eq!(Contribution::rows_per_unit(3), Ok(Contribution::RowsPerUnit(3)));
+        assert!(
+            Contribution::rows_per_unit(0).is_err()
+                && Contribution::rows_per_unit(u32::MAX).is_err()
+        );
+        assert_eq!(
+            Contribution::rows_per_unit(3),
+            Ok(Contribution::RowsPerUnit(3))
+        );
     }
 }

@@ -21,7 +21,10 @@ pub struct Count<R: Relation> {
 impl<R: Relation> Count<R> {
     /// A count of rows that were bounded so.
     pub fn new(contribution: Contribution) -> Self {
-        Self { contribution, relation: std::marker::PhantomData }
+        Self {
+            contribution,
+            relation: std::marker::PhantomData,
+        }
     }
 
     /// The most that one unit changes it.
@@ -45,7 +48,9 @@ impl<R: Relation> Count<R> {
 
     /// Prepares the noise. No data is needed, so the event can be paid for first.
     pub fn with_noise(&self, noise: &Noise) -> NoisyCount<R> {
-        NoisyCount { mechanism: Additive::new(noise, self.sensitivity_l1(), self.sensitivity_l2()) }
+        NoisyCount {
+            mechanism: Additive::new(noise, self.sensitivity_l1(), self.sensitivity_l2()),
+        }
     }
 }
 
@@ -70,7 +75,11 @@ impl<R: Relation> NoisyCount<R> {
         let half_width = self.mechanism.half_width(confidence) as f64;
         Ok(self.mechanism.release(rows, entropy)?.map(|noisy| {
             let answer = noisy as f64;
-            Estimate { answer, low: (answer - half_width).max(0.0), high: (answer + half_width).max(0.0) }
+            Estimate {
+                answer,
+                low: (answer - half_width).max(0.0),
+                high: (answer + half_width).max(0.0),
+            }
         }))
     }
 }
@@ -84,8 +93,18 @@ mod tests {
 
     #[test]
     fn closed_form() {
-        assert_eq!(Count::<AddRemove>::new(Contribution::Row).sensitivity_l1().bound(), &Ratio::one());
-        assert_eq!(Count::<ReplaceOne>::new(Contribution::RowsPerUnit(5)).sensitivity_l2().square(), &Ratio::from(25_u64));
+        assert_eq!(
+            Count::<AddRemove>::new(Contribution::Row)
+                .sensitivity_l1()
+                .bound(),
+            &Ratio::one()
+        );
+        assert_eq!(
+            Count::<ReplaceOne>::new(Contribution::RowsPerUnit(5))
+                .sensitivity_l2()
+                .square(),
+            &Ratio::from(25_u64)
+        );
     }
 
     fn seen(b: (u128, u128)) -> whit_audit::Verdict {
@@ -96,13 +115,22 @@ mod tests {
             let release = noisy.release(count.aggregate(rows), confidence(0.95), entropy);
             release.expect("entropy").value().answer >= 103.0
         };
-        judge(1.0, 0.0, 100_000, || event(103, &mut one), || event(100, &mut other))
+        judge(
+            1.0,
+            0.0,
+            100_000,
+            || event(103, &mut one),
+            || event(100, &mut other),
+        )
     }
 
     #[test]
     fn falsifier() {
         let verdict = seen((3, 1));
-        assert!(!verdict.convicted && verdict.epsilon_lower > 0.93, "{verdict:?}");
+        assert!(
+            !verdict.convicted && verdict.epsilon_lower > 0.93,
+            "{verdict:?}"
+        );
     }
 
     #[test]

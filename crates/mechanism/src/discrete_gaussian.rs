@@ -12,7 +12,9 @@
 //! **Error.** `Pr[Z >= m] <= Pr[N(0,σ²) >= m-1]` for integer `m >= 1`: the sum from `m` on is at most the integral from `m-1` on,
 //!   and the normaliser `N` is at least `σ√(2π)`, by Poisson summation again.
 
-use whit_core::{Bits, Confidence, Entropy, Event, L2, Mechanism, Relation, Scale, Secret, Sensitivity};
+use whit_core::{
+    Bits, Confidence, Entropy, Event, L2, Mechanism, Relation, Scale, Secret, Sensitivity,
+};
 
 use crate::additive::{Draw, Integer, only, perturb};
 use crate::discrete_laplace::close;
@@ -45,14 +47,23 @@ impl<R: Relation> DiscreteGaussian<R> {
     /// Takes parsed units, so there is nothing left to check.
     pub fn new(scale: Scale, sensitivity: Sensitivity<L2, R>) -> Self {
         let sampler = Sampler::Exact(Box::new(sample::DiscreteGaussian::new(&scale)));
-        Self { scale, sensitivity, sampler }
+        Self {
+            scale,
+            sensitivity,
+            sampler,
+        }
     }
 
     /// The same, with a sampler whose time does not depend on the noise; for scales up to 256. Its event carries a tiny
     /// total-variation distance.
     pub fn constant_time(scale: Scale, sensitivity: Sensitivity<L2, R>) -> Result<Self> {
-        let sampler = Sampler::ConstantTime(ConstantTimeGaussian::new(&scale).ok_or(Error::NoConstantTime)?);
-        Ok(Self { scale, sensitivity, sampler })
+        let sampler =
+            Sampler::ConstantTime(ConstantTimeGaussian::new(&scale).ok_or(Error::NoConstantTime)?);
+        Ok(Self {
+            scale,
+            sensitivity,
+            sampler,
+        })
     }
 
     /// What an accountant needs to know about the release of one integer.
@@ -75,12 +86,20 @@ impl<R: Relation> DiscreteGaussian<R> {
     }
 
     /// Spends one `event`. Saturates at the ends of the integer type, which is post-processing.
-    pub fn release<T: Integer>(&self, x: Secret<T>, entropy: &mut impl Entropy) -> Result<Release<T>> {
+    pub fn release<T: Integer>(
+        &self,
+        x: Secret<T>,
+        entropy: &mut impl Entropy,
+    ) -> Result<Release<T>> {
         Ok(self.release_vector(x.map(|x| vec![x]), entropy)?.map(only))
     }
 
     /// Spends one `event_of` the vector's length, which must be public.
-    pub fn release_vector<T: Integer>(&self, x: Secret<Vec<T>>, entropy: &mut impl Entropy) -> Result<Release<Vec<T>>> {
+    pub fn release_vector<T: Integer>(
+        &self,
+        x: Secret<Vec<T>>,
+        entropy: &mut impl Entropy,
+    ) -> Result<Release<Vec<T>>> {
         let noisy = perturb(x, &self.sampler, entropy)?;
         let event = self.event_of(noisy.len() as u64);
         Ok(Release::new(noisy, event))
@@ -97,7 +116,11 @@ impl<R: Relation> DiscreteGaussian<R> {
         let (mut low, mut high) = (0.0_f64, 40.0);
         for _ in 0..200 {
             let middle = 0.5 * (low + high);
-            if libm::erfc(middle / std::f64::consts::SQRT_2) > miss { low = middle } else { high = middle }
+            if libm::erfc(middle / std::f64::consts::SQRT_2) > miss {
+                low = middle
+            } else {
+                high = middle
+            }
         }
         (high * sigma).ceil() as u128
     }
@@ -127,7 +150,10 @@ mod tests {
     use whit_testkit::{FailingEntropy, Seeded};
 
     fn mechanism(sigma: (u128, u128), sensitivity: u64) -> DiscreteGaussian<AddRemove> {
-        DiscreteGaussian::new(scale(sigma.0, sigma.1), Sensitivity::new(Ratio::from(sensitivity)))
+        DiscreteGaussian::new(
+            scale(sigma.0, sigma.1),
+            Sensitivity::new(Ratio::from(sensitivity)),
+        )
     }
 
     fn pmf(sigma: f64) -> impl Fn(i64) -> f64 {
@@ -139,37 +165,63 @@ mod tests {
 
     #[test]
     fn closed_form() {
-        for (sigma, c) in [((10, 1), 0.95), ((1, 1), 0.95), ((1, 3), 0.99), ((1000, 7), 0.5), ((2000, 1), 0.999)] {
+        for (sigma, c) in [
+            ((10, 1), 0.95),
+            ((1, 1), 0.95),
+            ((1, 3), 0.99),
+            ((1000, 7), 0.5),
+            ((2000, 1), 0.999),
+        ] {
             let p = pmf(sigma.0 as f64 / sigma.1 as f64);
             let within = |t: i64| (-t..=t).map(&p).sum::<f64>();
             let t = mechanism(sigma, 1).half_width(confidence(c)) as i64;
-            assert!(within(t) >= c - 1e-12, "{sigma:?} at {c}: {t} is too narrow");
-            assert!(t == 0 || within(t - 2) < c, "{sigma:?} at {c}: {t} is too wide");
+            assert!(
+                within(t) >= c - 1e-12,
+                "{sigma:?} at {c}: {t} is too narrow"
+            );
+            assert!(
+                t == 0 || within(t - 2) < c,
+                "{sigma:?} at {c}: {t} is too wide"
+            );
         }
         let event = mechanism((10, 3), 4).event_of(7);
-        let Mechanism::DiscreteGaussian { sensitivity_l2_square, coordinates, .. } = event.mechanism() else {
+        let Mechanism::DiscreteGaussian {
+            sensitivity_l2_square,
+            coordinates,
+            ..
+        } = event.mechanism()
+        else {
             panic!("another event")
         };
-        assert_eq!((sensitivity_l2_square, *coordinates), (&Ratio::from(16_u64), 7));
+        assert_eq!(
+            (sensitivity_l2_square, *coordinates),
+            (&Ratio::from(16_u64), 7)
+        );
     }
 
     #[test]
     fn distribution() {
         let mut entropy = Seeded::new(seed(211));
         let exact = mechanism((5, 2), 1);
-        let constant = DiscreteGaussian::<AddRemove>::constant_time(scale(5, 2), Sensitivity::new(Ratio::one()));
+        let constant = DiscreteGaussian::<AddRemove>::constant_time(
+            scale(5, 2),
+            Sensitivity::new(Ratio::one()),
+        );
         for mechanism in [exact, constant.expect("a small scale")] {
             let x = [7_i64, -3, 0];
             let mut draws: Vec<Vec<i128>> = vec![Vec::new(); x.len()];
             for _ in 0..50_000 {
-                let release = mechanism.release_vector(Secret::new(x.to_vec()), &mut entropy).expect("entropy");
+                let release = mechanism
+                    .release_vector(Secret::new(x.to_vec()), &mut entropy)
+                    .expect("entropy");
                 for ((draws, y), x) in draws.iter_mut().zip(release.value()).zip(x) {
                     draws.push(i128::from(y - x));
                 }
             }
             for draws in draws {
                 let mut next = draws.iter().copied();
-                let p = Shape::gaussian(&scale(5, 2)).p_value(draws.len() as u64, || next.next().expect("one per draw"));
+                let p = Shape::gaussian(&scale(5, 2))
+                    .p_value(draws.len() as u64, || next.next().expect("one per draw"));
                 assert!(p >= doubt::ALPHA, "p = {p:e}");
             }
         }
@@ -186,9 +238,19 @@ mod tests {
         let (mut one, mut other) = (Seeded::new(seed(212)), Seeded::new(seed(213)));
         // Half way between the two means.
         let event = |x: i64, entropy: &mut Seeded| {
-            *mechanism.release(Secret::new(x), entropy).expect("entropy").value() >= 5
+            *mechanism
+                .release(Secret::new(x), entropy)
+                .expect("entropy")
+                .value()
+                >= 5
         };
-        judge(0.0, total_variation(10.0, 10), 100_000, || event(10, &mut one), || event(0, &mut other))
+        judge(
+            0.0,
+            total_variation(10.0, 10),
+            100_000,
+            || event(10, &mut one),
+            || event(0, &mut other),
+        )
     }
 
     #[test]
@@ -208,18 +270,30 @@ mod tests {
         let run = |sigma: (u128, u128), x: i64| {
             let mechanism = mechanism(sigma, 1);
             enumerate::<1, i64>(18, |tape| {
-                *mechanism.release(Secret::new(x), &mut TapeEntropy(Some(tape))).expect("one release").value()
+                *mechanism
+                    .release(Secret::new(x), &mut TapeEntropy(Some(tape)))
+                    .expect("one release")
+                    .value()
             })
         };
         let exact = |sigma: f64| {
             let p = pmf(sigma);
-            (-200..=200).map(|y| (p(y - 1) - p(y)).max(0.0)).sum::<f64>()
+            (-200..=200)
+                .map(|y| (p(y - 1) - p(y)).max(0.0))
+                .sum::<f64>()
         };
         let (low, high) = {
             let (one, other) = (run((1, 1), 1), run((1, 1), 0));
-            (one.hockey_stick_lower(&other, Epsilon::ZERO), one.hockey_stick_upper(&other, Epsilon::ZERO))
+            (
+                one.hockey_stick_lower(&other, Epsilon::ZERO),
+                one.hockey_stick_upper(&other, Epsilon::ZERO),
+            )
         };
-        assert!(low <= exact(1.0) && exact(1.0) <= high, "{low} {} {high}", exact(1.0));
+        assert!(
+            low <= exact(1.0) && exact(1.0) <= high,
+            "{low} {} {high}",
+            exact(1.0)
+        );
         let twin = run((1, 2), 1).hockey_stick_lower(&run((1, 2), 0), Epsilon::ZERO);
         assert!(twin > exact(1.0), "{twin}");
     }
@@ -230,26 +304,43 @@ mod tests {
         for sigma in [(1, 1 << 40), (1, 1), (1 << 40, 1), (1 << 90, 1)] {
             let mechanism = mechanism(sigma, 1);
             for _ in 0..50 {
-                let low = *mechanism.release(Secret::new(i64::MIN), &mut entropy).expect("entropy").value();
-                let high = *mechanism.release(Secret::new(i64::MAX), &mut entropy).expect("entropy").value();
+                let low = *mechanism
+                    .release(Secret::new(i64::MIN), &mut entropy)
+                    .expect("entropy")
+                    .value();
+                let high = *mechanism
+                    .release(Secret::new(i64::MAX), &mut entropy)
+                    .expect("entropy")
+                    .value();
                 if sigma.0 <= 1 << 40 {
                     assert!(low < i64::MIN / 2 && high > i64::MAX / 2, "{low} {high}");
                 }
-                let _ = mechanism.release(Secret::new(i128::MIN), &mut entropy).expect("entropy");
+                let _ = mechanism
+                    .release(Secret::new(i128::MIN), &mut entropy)
+                    .expect("entropy");
             }
         }
     }
 
     #[test]
     fn no_entropy_no_release() {
-        assert!(mechanism((1, 1), 1).release(Secret::new(0_i64), &mut FailingEntropy).is_err());
+        assert!(
+            mechanism((1, 1), 1)
+                .release(Secret::new(0_i64), &mut FailingEntropy)
+                .is_err()
+        );
     }
 
     #[test]
     fn constant_time_refuses_large_scales() {
         let sensitivity = || Sensitivity::<L2, AddRemove>::new(Ratio::one());
-        assert!(matches!(DiscreteGaussian::constant_time(scale(257, 1), sensitivity()), Err(Error::NoConstantTime)));
-        let event = DiscreteGaussian::constant_time(scale(256, 1), sensitivity()).expect("small enough").event();
+        assert!(matches!(
+            DiscreteGaussian::constant_time(scale(257, 1), sensitivity()),
+            Err(Error::NoConstantTime)
+        ));
+        let event = DiscreteGaussian::constant_time(scale(256, 1), sensitivity())
+            .expect("small enough")
+            .event();
         assert!(matches!(event.mechanism(), Mechanism::Close { .. }));
     }
 }

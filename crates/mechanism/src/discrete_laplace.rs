@@ -1,7 +1,7 @@
 //! # Discrete Laplace
 //! **Definition.** On the integers, `M(x) = x + Z` with `Pr[Z = z] ∝ exp(-|z|/b)`, independently in each coordinate.
 //! **Requires.** `‖x - x'‖₁ <= Δ` for all neighbours: an L1 sensitivity over all coordinates, vouched for by the caller.
-//! **Guarantee.** `ε`-DP with `ε = Δ/b`, tight. [GRS09]
+//! **Guarantee.** `ε`-DP with `ε = Δ/b`, tight. \[GRS09\]
 //! **Proof.** The normaliser is the same for every x and cancels. What is left of `Pr[M(x)=y] / Pr[M(x')=y]` is
 //!   `exp(Σ (|y_i-x'_i| - |y_i-x_i|)/b) <= exp(‖x-x'‖₁/b) <= exp(Δ/b)` by the triangle inequality; equal in one dimension at
 //!   `y <= min(x, x')`. Clamping the sum to the ends of the integer type is post-processing.
@@ -10,7 +10,8 @@
 //! **Error.** `Pr[|Z| >= t] = 2 exp(-t/b) / (1 + exp(-1/b))` for integer `t >= 1`.
 
 use whit_core::{
-    Bits, Confidence, Entropy, Event, L1, Mechanism, Probability, Ratio, Relation, Scale, Secret, Sensitivity,
+    Bits, Confidence, Entropy, Event, L1, Mechanism, Probability, Ratio, Relation, Scale, Secret,
+    Sensitivity,
 };
 
 use crate::additive::{Draw, Integer, only, perturb};
@@ -43,13 +44,21 @@ impl<R: Relation> DiscreteLaplace<R> {
     /// Takes parsed units, so there is nothing left to check.
     pub fn new(scale: Scale, sensitivity: Sensitivity<L1, R>) -> Self {
         let sampler = Sampler::Exact(sample::DiscreteLaplace::new(&scale));
-        Self { scale, sensitivity, sampler }
+        Self {
+            scale,
+            sensitivity,
+            sampler,
+        }
     }
 
     /// The same, with a sampler whose time does not depend on the noise. Its event carries a tiny total-variation distance.
     pub fn constant_time(scale: Scale, sensitivity: Sensitivity<L1, R>) -> Self {
         let sampler = Sampler::ConstantTime(ConstantTimeLaplace::new(&scale));
-        Self { scale, sensitivity, sampler }
+        Self {
+            scale,
+            sensitivity,
+            sampler,
+        }
     }
 
     /// What an accountant needs to know about the release of one integer.
@@ -72,12 +81,20 @@ impl<R: Relation> DiscreteLaplace<R> {
     }
 
     /// Spends one `event`. Saturates at the ends of the integer type, which is post-processing.
-    pub fn release<T: Integer>(&self, x: Secret<T>, entropy: &mut impl Entropy) -> Result<Release<T>> {
+    pub fn release<T: Integer>(
+        &self,
+        x: Secret<T>,
+        entropy: &mut impl Entropy,
+    ) -> Result<Release<T>> {
         Ok(self.release_vector(x.map(|x| vec![x]), entropy)?.map(only))
     }
 
     /// Spends one `event_of` the vector's length, which must be public.
-    pub fn release_vector<T: Integer>(&self, x: Secret<Vec<T>>, entropy: &mut impl Entropy) -> Result<Release<Vec<T>>> {
+    pub fn release_vector<T: Integer>(
+        &self,
+        x: Secret<Vec<T>>,
+        entropy: &mut impl Entropy,
+    ) -> Result<Release<Vec<T>>> {
         let noisy = perturb(x, &self.sampler, entropy)?;
         let event = self.event_of(noisy.len() as u64);
         Ok(Release::new(noisy, event))
@@ -97,7 +114,10 @@ impl<R: Relation> DiscreteLaplace<R> {
 pub(crate) fn close(exact: Mechanism, each: &Probability, coordinates: u64) -> Mechanism {
     let all = (each.ratio() * &Ratio::from(coordinates)).min(Ratio::one());
     let total_variation = Probability::new(all).expect("at most one");
-    Mechanism::Close { inner: Box::new(exact), total_variation }
+    Mechanism::Close {
+        inner: Box::new(exact),
+        total_variation,
+    }
 }
 
 #[cfg(test)]
@@ -114,37 +134,59 @@ mod tests {
 
     #[test]
     fn closed_form() {
-        for (b, c) in [((10, 1), 0.95), ((1, 1), 0.95), ((1, 3), 0.99), ((1000, 7), 0.5), ((1 << 20, 1), 0.999)] {
+        for (b, c) in [
+            ((10, 1), 0.95),
+            ((1, 1), 0.95),
+            ((1, 3), 0.99),
+            ((1000, 7), 0.5),
+            ((1 << 20, 1), 0.999),
+        ] {
             let scale = b.0 as f64 / b.1 as f64;
-            let within = |t: f64| 1.0 - 2.0 * (-(t + 1.0) / scale).exp() / (1.0 + (-1.0 / scale).exp());
+            let within =
+                |t: f64| 1.0 - 2.0 * (-(t + 1.0) / scale).exp() / (1.0 + (-1.0 / scale).exp());
             let t = mechanism(b, 1).half_width(confidence(c)) as f64;
             assert!(within(t) >= c, "{b:?} at {c}: {t} is too narrow");
-            assert!(t == 0.0 || within(t - 1.0) < c, "{b:?} at {c}: {t} is too wide");
+            assert!(
+                t == 0.0 || within(t - 1.0) < c,
+                "{b:?} at {c}: {t} is too wide"
+            );
         }
-        let Mechanism::DiscreteLaplace { scale, sensitivity_l1, coordinates } =
-            mechanism((10, 3), 4).event_of(7).mechanism().clone()
+        let Mechanism::DiscreteLaplace {
+            scale,
+            sensitivity_l1,
+            coordinates,
+        } = mechanism((10, 3), 4).event_of(7).mechanism().clone()
         else {
             panic!("another event")
         };
-        assert_eq!((scale.ratio(), &sensitivity_l1, coordinates), (&Ratio::new(10, 3).expect("3"), &Ratio::from(4_u64), 7));
+        assert_eq!(
+            (scale.ratio(), &sensitivity_l1, coordinates),
+            (&Ratio::new(10, 3).expect("3"), &Ratio::from(4_u64), 7)
+        );
     }
 
     #[test]
     fn distribution() {
         let mut entropy = Seeded::new(seed(201));
-        for make in [DiscreteLaplace::<AddRemove>::new, DiscreteLaplace::constant_time] {
+        for make in [
+            DiscreteLaplace::<AddRemove>::new,
+            DiscreteLaplace::constant_time,
+        ] {
             let mechanism = make(scale(5, 2), Sensitivity::new(Ratio::one()));
             let x = [7_i64, -3, 0];
             let mut draws: Vec<Vec<i128>> = vec![Vec::new(); x.len()];
             for _ in 0..50_000 {
-                let release = mechanism.release_vector(Secret::new(x.to_vec()), &mut entropy).expect("entropy");
+                let release = mechanism
+                    .release_vector(Secret::new(x.to_vec()), &mut entropy)
+                    .expect("entropy");
                 for ((draws, y), x) in draws.iter_mut().zip(release.value()).zip(x) {
                     draws.push(i128::from(y - x));
                 }
             }
             for draws in draws {
                 let mut next = draws.iter().copied();
-                let p = Shape::laplace(&scale(5, 2)).p_value(draws.len() as u64, || next.next().expect("one per draw"));
+                let p = Shape::laplace(&scale(5, 2))
+                    .p_value(draws.len() as u64, || next.next().expect("one per draw"));
                 assert!(p >= doubt::ALPHA, "p = {p:e}");
             }
         }
@@ -156,16 +198,29 @@ mod tests {
         let mut entropy = Seeded::new(seed(202));
         let mut other = Seeded::new(seed(203));
         let event = |x: i64, entropy: &mut Seeded| {
-            *mechanism.release(Secret::new(x), entropy).expect("entropy").value() >= sensitivity
+            *mechanism
+                .release(Secret::new(x), entropy)
+                .expect("entropy")
+                .value()
+                >= sensitivity
         };
-        judge(claim, 0.0, 100_000, || event(sensitivity, &mut entropy), || event(0, &mut other))
+        judge(
+            claim,
+            0.0,
+            100_000,
+            || event(sensitivity, &mut entropy),
+            || event(0, &mut other),
+        )
     }
 
     #[test]
     fn falsifier() {
         for (b, sensitivity) in [((1, 1), 1), ((5, 1), 5)] {
             let verdict = epsilon_seen(b, sensitivity, 1.0);
-            assert!(!verdict.convicted && verdict.epsilon_lower > 0.93, "{verdict:?}");
+            assert!(
+                !verdict.convicted && verdict.epsilon_lower > 0.93,
+                "{verdict:?}"
+            );
         }
     }
 
@@ -181,7 +236,10 @@ mod tests {
         let run = |b: (u128, u128), x: i64| {
             let mechanism = mechanism(b, 1);
             enumerate::<1, i64>(18, |tape| {
-                *mechanism.release(Secret::new(x), &mut TapeEntropy(Some(tape))).expect("one release").value()
+                *mechanism
+                    .release(Secret::new(x), &mut TapeEntropy(Some(tape)))
+                    .expect("one release")
+                    .value()
             })
         };
         let honest = run((1, 1), 0).max_log_ratio_lower(&run((1, 1), 1));
@@ -196,27 +254,49 @@ mod tests {
         for b in [(1, 1 << 40), (1, 1), (1 << 40, 1), (1 << 90, 1)] {
             let mechanism = mechanism(b, 1);
             for _ in 0..200 {
-                let low = *mechanism.release(Secret::new(i64::MIN), &mut entropy).expect("entropy").value();
-                let high = *mechanism.release(Secret::new(i64::MAX), &mut entropy).expect("entropy").value();
+                let low = *mechanism
+                    .release(Secret::new(i64::MIN), &mut entropy)
+                    .expect("entropy")
+                    .value();
+                let high = *mechanism
+                    .release(Secret::new(i64::MAX), &mut entropy)
+                    .expect("entropy")
+                    .value();
                 if b.0 <= 1 << 40 {
                     assert!(low < i64::MIN / 2 && high > i64::MAX / 2, "{low} {high}");
                 }
-                let _ = mechanism.release(Secret::new(i128::MIN), &mut entropy).expect("entropy");
-                let _ = mechanism.release(Secret::new(i128::MAX), &mut entropy).expect("entropy");
+                let _ = mechanism
+                    .release(Secret::new(i128::MIN), &mut entropy)
+                    .expect("entropy");
+                let _ = mechanism
+                    .release(Secret::new(i128::MAX), &mut entropy)
+                    .expect("entropy");
             }
         }
     }
 
     #[test]
     fn no_entropy_no_release() {
-        assert!(mechanism((1, 1), 1).release(Secret::new(0_i64), &mut FailingEntropy).is_err());
+        assert!(
+            mechanism((1, 1), 1)
+                .release(Secret::new(0_i64), &mut FailingEntropy)
+                .is_err()
+        );
     }
 
     #[test]
     fn constant_time_says_how_close_it_is() {
-        let mechanism = DiscreteLaplace::<AddRemove>::constant_time(scale(10, 1), Sensitivity::new(Ratio::one()));
+        let mechanism = DiscreteLaplace::<AddRemove>::constant_time(
+            scale(10, 1),
+            Sensitivity::new(Ratio::one()),
+        );
         let event = mechanism.event_of(1000);
-        let Mechanism::Close { total_variation, .. } = event.mechanism() else { panic!("claims to be exact") };
+        let Mechanism::Close {
+            total_variation, ..
+        } = event.mechanism()
+        else {
+            panic!("claims to be exact")
+        };
         let tv = total_variation.ratio().to_f64_up();
         assert!(tv > 0.0 && tv < 1e-33, "{tv}");
     }

@@ -13,7 +13,13 @@ pub(crate) fn seed(of: u64) -> u64 {
     if !long() {
         return of;
     }
-    let fresh = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_nanos() as u64);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test that asks for a fresh seed"
+    )]
+    let fresh = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |t| t.as_nanos() as u64);
     eprintln!("seed {fresh} (for {of})");
     fresh
 }
@@ -43,7 +49,11 @@ impl Shape {
                 (cdf(first + width - 1) - cdf(first - 1)).max(0.0)
             })
             .collect();
-        Self { width, cells, probabilities }
+        Self {
+            width,
+            cells,
+            probabilities,
+        }
     }
 
     /// Discrete Laplace: `Pr[Z <= z]` is a closed form.
@@ -61,7 +71,9 @@ impl Shape {
     pub(crate) fn gaussian(scale: &Scale) -> Self {
         let sigma = scale.ratio().to_f64_up();
         if sigma > 5000.0 {
-            return Self::from_cdf(sigma, 8.0, |z| 0.5 * libm::erfc(-(z as f64 + 0.5) / (sigma * std::f64::consts::SQRT_2)));
+            return Self::from_cdf(sigma, 8.0, |z| {
+                0.5 * libm::erfc(-(z as f64 + 0.5) / (sigma * std::f64::consts::SQRT_2))
+            });
         }
         let weight = |z: i128| (-((z * z) as f64) / (2.0 * sigma * sigma)).exp();
         let last = (40.0 * sigma).ceil() as i128 + 2;
@@ -82,26 +94,46 @@ impl Shape {
     /// Geometric on `0, 1, …`.
     pub(crate) fn geometric(scale: &Scale) -> Self {
         let b = scale.ratio().to_f64_up();
-        Self::from_cdf(b, 40.0, |z| if z < 0 { 0.0 } else { -libm::expm1(-((z + 1) as f64) / b) })
+        Self::from_cdf(b, 40.0, |z| {
+            if z < 0 {
+                0.0
+            } else {
+                -libm::expm1(-((z + 1) as f64) / b)
+            }
+        })
     }
 
     /// The p-value of so many draws: of the worse of two tests, doubled. The G-test sees any difference; a z-test of the mean
     /// absolute value sees a wrong scale long before it.
     pub(crate) fn p_value(&self, draws: u64, mut draw: impl FnMut() -> i128) -> f64 {
-        let index = |z: i128| usize::try_from(z.div_euclid(self.width).saturating_add(self.cells)).unwrap_or(usize::MAX);
+        let index = |z: i128| {
+            usize::try_from(z.div_euclid(self.width).saturating_add(self.cells))
+                .unwrap_or(usize::MAX)
+        };
         let distance = |cell: usize| (cell as f64 - self.cells as f64).abs();
         let mut total = 0.0;
         let cells = Cells::tally(
             self.probabilities.len(),
             (0..draws).map(|_| {
                 let cell = index(draw());
-                total += if cell < self.probabilities.len() { distance(cell) } else { 0.0 };
+                total += if cell < self.probabilities.len() {
+                    distance(cell)
+                } else {
+                    0.0
+                };
                 cell
             }),
         );
-        let fit = cells.g_test(&self.probabilities).expect("probabilities are probabilities").p_value;
+        let fit = cells
+            .g_test(&self.probabilities)
+            .expect("probabilities are probabilities")
+            .p_value;
         let moment = |power: i32| -> f64 {
-            self.probabilities.iter().enumerate().map(|(cell, p)| p * distance(cell).powi(power)).sum()
+            self.probabilities
+                .iter()
+                .enumerate()
+                .map(|(cell, p)| p * distance(cell).powi(power))
+                .sum()
         };
         let variance = moment(2) - moment(1).powi(2);
         // With hardly any mass beside zero the sum is no Gaussian; the G-test's exact part judges those.

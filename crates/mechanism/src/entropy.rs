@@ -1,6 +1,6 @@
 //! The only source of randomness that a shipped program has.
 //!
-//! Each release opens its own ChaCha20 stream [RFC8439], keyed with 256 bits from the operating system, and drops it (wiping the
+//! Each release opens its own ChaCha20 stream \[RFC8439\], keyed with 256 bits from the operating system, and drops it (wiping the
 //! key) when the release is done. So no generator state exists between releases: nothing to clone, nothing that a fork
 //! could duplicate, nothing from which past noise could be computed. There is no seed and no way to set one. If the
 //! operating system gives no entropy, nothing is released.
@@ -25,7 +25,10 @@ impl Entropy for OsEntropy {
     type Bits = ChaChaBits;
 
     fn open(&mut self) -> Result<ChaChaBits, EntropyFailure> {
-        #[expect(clippy::disallowed_methods, reason = "the one place where keys come from")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the one place where keys come from"
+        )]
         ChaChaBits::keyed_by(|key| getrandom::fill(key).map_err(|_| EntropyFailure))
     }
 }
@@ -47,7 +50,9 @@ pub struct ChaChaBits {
 }
 
 impl ChaChaBits {
-    fn keyed_by(fill: impl FnOnce(&mut [u8]) -> Result<(), EntropyFailure>) -> Result<Self, EntropyFailure> {
+    fn keyed_by(
+        fill: impl FnOnce(&mut [u8]) -> Result<(), EntropyFailure>,
+    ) -> Result<Self, EntropyFailure> {
         let mut key = [0; 32];
         fill(&mut key)?;
         // A source that reports success but fills nothing would make all noise known.
@@ -55,7 +60,14 @@ impl ChaChaBits {
             return Err(EntropyFailure);
         }
         let cipher = cipher(&key, 0);
-        Ok(Self { key, nonce: 0, refills: 0, cipher, buffer: [0; BUFFER_BYTES], next: BUFFER_BYTES })
+        Ok(Self {
+            key,
+            nonce: 0,
+            refills: 0,
+            cipher,
+            buffer: [0; BUFFER_BYTES],
+            next: BUFFER_BYTES,
+        })
     }
 
     #[inline(never)]
@@ -124,10 +136,11 @@ mod tests {
         let nonce: [u8; 12] = [0, 0, 0, 9, 0, 0, 0, 0x4a, 0, 0, 0, 0];
         ChaCha20::new(&key.into(), &nonce.into()).apply_keystream(&mut block);
         let expected = [
-            0x10, 0xf1, 0xe7, 0xe4, 0xd1, 0x3b, 0x59, 0x15, 0x50, 0x0f, 0xdd, 0x1f, 0xa3, 0x20, 0x71, 0xc4, 0xc7, 0xd1,
-            0xf4, 0xc7, 0x33, 0xc0, 0x68, 0x03, 0x04, 0x22, 0xaa, 0x9a, 0xc3, 0xd4, 0x6c, 0x4e, 0xd2, 0x82, 0x64, 0x46,
-            0x07, 0x9f, 0xaa, 0x09, 0x14, 0xc2, 0xd7, 0x05, 0xd9, 0x8b, 0x02, 0xa2, 0xb5, 0x12, 0x9c, 0xd1, 0xde, 0x16,
-            0x4e, 0xb9, 0xcb, 0xd0, 0x83, 0xe8, 0xa2, 0x50, 0x3c, 0x4e,
+            0x10, 0xf1, 0xe7, 0xe4, 0xd1, 0x3b, 0x59, 0x15, 0x50, 0x0f, 0xdd, 0x1f, 0xa3, 0x20,
+            0x71, 0xc4, 0xc7, 0xd1, 0xf4, 0xc7, 0x33, 0xc0, 0x68, 0x03, 0x04, 0x22, 0xaa, 0x9a,
+            0xc3, 0xd4, 0x6c, 0x4e, 0xd2, 0x82, 0x64, 0x46, 0x07, 0x9f, 0xaa, 0x09, 0x14, 0xc2,
+            0xd7, 0x05, 0xd9, 0x8b, 0x02, 0xa2, 0xb5, 0x12, 0x9c, 0xd1, 0xde, 0x16, 0x4e, 0xb9,
+            0xcb, 0xd0, 0x83, 0xe8, 0xa2, 0x50, 0x3c, 0x4e,
         ];
         assert_eq!(block[64..], expected);
     }
@@ -139,7 +152,10 @@ mod tests {
         let mut stream = vec![0; 3 * BUFFER_BYTES];
         cipher(&key, 0).apply_keystream(&mut stream);
         for chunk in stream.chunks_exact(8) {
-            assert_eq!(bits.word(), u64::from_le_bytes(chunk.try_into().expect("eight bytes")));
+            assert_eq!(
+                bits.word(),
+                u64::from_le_bytes(chunk.try_into().expect("eight bytes"))
+            );
         }
     }
 
@@ -158,13 +174,18 @@ mod tests {
     #[test]
     fn fails_closed() {
         assert!(ChaChaBits::keyed_by(|_| Err(EntropyFailure)).is_err());
-        assert!(ChaChaBits::keyed_by(|_| Ok(())).is_err(), "a key of zeros is no key");
+        assert!(
+            ChaChaBits::keyed_by(|_| Ok(())).is_err(),
+            "a key of zeros is no key"
+        );
     }
 
     #[test]
     fn no_two_streams_are_alike() {
         let open = || {
-            let mut bits = OsEntropy::new().open().expect("the test machine has entropy");
+            let mut bits = OsEntropy::new()
+                .open()
+                .expect("the test machine has entropy");
             (bits.word(), bits.word())
         };
         let threads: Vec<_> = (0..64)

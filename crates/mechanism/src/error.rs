@@ -52,7 +52,9 @@ impl Fault for Error {
     fn kind(&self) -> FaultKind {
         match self {
             Self::Unit(error) => error.kind(),
-            Self::EmptyRange { .. } | Self::CountOutOfRange { .. } | Self::CountNoise { .. } => FaultKind::Invalid,
+            Self::EmptyRange { .. } | Self::CountOutOfRange { .. } | Self::CountNoise { .. } => {
+                FaultKind::Invalid
+            }
             Self::NoConstantTime => FaultKind::Refused,
             Self::Entropy(_) => FaultKind::Bug,
         }
@@ -73,11 +75,17 @@ impl Fault for Error {
         match self {
             Self::Unit(error) => error.suggestion(),
             Self::Entropy(_) => "run where the operating system's random source works".into(),
-            Self::EmptyRange { .. } => "give a lower bound that is less than the upper one, both finite".into(),
-            Self::CountOutOfRange { what, min, max, .. } => format!("give {what} from {min} to {max}"),
+            Self::EmptyRange { .. } => {
+                "give a lower bound that is less than the upper one, both finite".into()
+            }
+            Self::CountOutOfRange { what, min, max, .. } => {
+                format!("give {what} from {min} to {max}")
+            }
             Self::CountNoise { public: true } => "give noise for the sum alone".into(),
             Self::CountNoise { public: false } => "give noise for the count too".into(),
-            Self::NoConstantTime => "coarsen the grid until the scale is at most 256 grid steps".into(),
+            Self::NoConstantTime => {
+                "coarsen the grid until the scale is at most 256 grid steps".into()
+            }
         }
     }
 }

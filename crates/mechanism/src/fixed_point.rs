@@ -1,7 +1,7 @@
 //! Values as fixed-point integers in public bounds.
 //!
 //! Sums of floats depend on their order, and a single large value can swallow many small ones: the sensitivity of a float sum
-//! is not the one on paper [CSVW22]. So every value becomes a whole number of steps of a grid that the bounds alone determine,
+//! is not the one on paper \[CSVW22\]. So every value becomes a whole number of steps of a grid that the bounds alone determine,
 //! and is clamped to the bounds; sums of integers are exact in any order.
 
 use whit_core::Ratio;
@@ -34,7 +34,9 @@ impl Bounds {
         }
         let log2_value = log2_above(lower.abs().max(upper.abs()));
         let log2_range = log2_above(upper - lower);
-        let exponent = (log2_value - VALUE_BITS).min(log2_range - RANGE_BITS).max(log2_value - VALUE_BITS_MAX);
+        let exponent = (log2_value - VALUE_BITS)
+            .min(log2_range - RANGE_BITS)
+            .max(log2_value - VALUE_BITS_MAX);
         let grid = Grid::new(exponent.max(-1074))?;
         let [lower, upper] = [lower, upper].map(|bound| i64::try_from(grid.round(bound)).ok());
         match (lower, upper) {
@@ -97,7 +99,11 @@ impl Bounds {
 fn log2_above(value: f64) -> i32 {
     let (fraction, exponent) = libm::frexp(value);
     // frexp gives value = fraction 2^exponent with fraction in [1/2, 1).
-    if fraction == 0.5 { exponent - 1 } else { exponent }
+    if fraction == 0.5 {
+        exponent - 1
+    } else {
+        exponent
+    }
 }
 
 #[cfg(test)]
@@ -122,7 +128,10 @@ mod tests {
         assert_eq!(bounds.fix(f64::NAN), None);
         assert_eq!(bounds.fix(-0.0), Some(0));
         assert_eq!(bounds.nearest_to_zero(), 0);
-        assert_eq!(Bounds::new(2.0, 3.0).map(|b| b.nearest_to_zero() == b.lower()), Ok(true));
+        assert_eq!(
+            Bounds::new(2.0, 3.0).map(|b| b.nearest_to_zero() == b.lower()),
+            Ok(true)
+        );
     }
 
     #[test]

@@ -28,15 +28,27 @@ pub struct Gaussian<R: Relation> {
 
 impl<R: Relation> Gaussian<R> {
     /// For vectors of a public length, on a given grid; [`Grid::for_scale`] gives one that costs nothing noticeable.
-    pub fn new(scale: &Scale, sensitivity: &Sensitivity<L2, R>, coordinates: u64, grid: Grid) -> Result<Self> {
+    pub fn new(
+        scale: &Scale,
+        sensitivity: &Sensitivity<L2, R>,
+        coordinates: u64,
+        grid: Grid,
+    ) -> Result<Self> {
         check_coordinates(coordinates)?;
         let step = grid.step();
         let Noise::Gaussian(scale) = Noise::Gaussian(scale.clone()).in_steps(&step)? else {
             unreachable!("Gaussian noise stays Gaussian noise")
         };
-        let square = sensitivity.square().checked_div(&(&step * &step)).expect("a step is positive");
+        let square = sensitivity
+            .square()
+            .checked_div(&(&step * &step))
+            .expect("a step is positive");
         let sensitivity = Sensitivity::from_square(rounded_square(&square, coordinates));
-        Ok(Self { grid, coordinates, steps: DiscreteGaussian::new(scale, sensitivity) })
+        Ok(Self {
+            grid,
+            coordinates,
+            steps: DiscreteGaussian::new(scale, sensitivity),
+        })
     }
 
     /// What an accountant needs to know.
@@ -51,15 +63,23 @@ impl<R: Relation> Gaussian<R> {
 
     /// Spends one `event`. A vector of another length than was declared is cut or filled with zeros, so that its length
     /// tells nothing.
-    pub fn release_vector(&self, x: Secret<Vec<f64>>, entropy: &mut impl Entropy) -> Result<Release<Vec<f64>>> {
+    pub fn release_vector(
+        &self,
+        x: Secret<Vec<f64>>,
+        entropy: &mut impl Entropy,
+    ) -> Result<Release<Vec<f64>>> {
         let grid = self.grid;
         let steps = x.map(|x| to_steps(&x, self.coordinates, grid));
-        Ok(self.steps.release_vector(steps, entropy)?.map(|steps| steps.iter().map(|&s| grid.value(s)).collect()))
+        Ok(self
+            .steps
+            .release_vector(steps, entropy)?
+            .map(|steps| steps.iter().map(|&s| grid.value(s)).collect()))
     }
 
     /// The half-width of an interval around each released coordinate.
     pub fn half_width(&self, confidence: Confidence) -> f64 {
-        self.grid.value(self.steps.half_width(confidence) as i128 + 1)
+        self.grid
+            .value(self.steps.half_width(confidence) as i128 + 1)
     }
 }
 
@@ -81,7 +101,11 @@ fn rounded_square(square: &Ratio, coordinates: u64) -> Ratio {
 
 fn ceil_sqrt(value: &UBig) -> UBig {
     let floor = value.sqrt();
-    if &floor * &floor == *value { floor } else { floor + UBig::ONE }
+    if &floor * &floor == *value {
+        floor
+    } else {
+        floor + UBig::ONE
+    }
 }
 
 #[cfg(test)]
@@ -91,14 +115,31 @@ mod tests {
     use whit_core::{AddRemove, Mechanism};
     use whit_testkit::Seeded;
 
-    fn mechanism(sigma: (u128, u128), sensitivity: f64, coordinates: u64, exponent: i32) -> Gaussian<AddRemove> {
+    fn mechanism(
+        sigma: (u128, u128),
+        sensitivity: f64,
+        coordinates: u64,
+        exponent: i32,
+    ) -> Gaussian<AddRemove> {
         let sensitivity = Sensitivity::from_f64(sensitivity).expect("finite");
-        Gaussian::new(&scale(sigma.0, sigma.1), &sensitivity, coordinates, Grid::new(exponent).expect("in range")).expect("valid")
+        Gaussian::new(
+            &scale(sigma.0, sigma.1),
+            &sensitivity,
+            coordinates,
+            Grid::new(exponent).expect("in range"),
+        )
+        .expect("valid")
     }
 
     fn square_of(mechanism: &Gaussian<AddRemove>) -> f64 {
         let event = mechanism.event();
-        let Mechanism::DiscreteGaussian { sensitivity_l2_square, .. } = event.mechanism() else { panic!("another event") };
+        let Mechanism::DiscreteGaussian {
+            sensitivity_l2_square,
+            ..
+        } = event.mechanism()
+        else {
+            panic!("another event")
+        };
         sensitivity_l2_square.to_f64_down()
     }
 
@@ -108,7 +149,10 @@ mod tests {
         assert_eq!(square_of(&mechanism((1, 1), 1.01, 1, -4)), 289.0);
         assert_eq!(square_of(&mechanism((1, 1), 0.001, 1, 0)), 1.0);
         let four = square_of(&mechanism((1, 1), 1.0, 4, -4));
-        assert!((18.0_f64.powi(2)..18.001_f64.powi(2)).contains(&four), "{four}");
+        assert!(
+            (18.0_f64.powi(2)..18.001_f64.powi(2)).contains(&four),
+            "{four}"
+        );
         let fine = mechanism((1, 1), 1.0, 1, -20);
         assert!((fine.half_width(confidence(0.95)) - 1.959_964).abs() < 1e-4);
     }
@@ -118,7 +162,10 @@ mod tests {
         let mut entropy = Seeded::new(seed(251));
         let mechanism = mechanism((5, 2), 1.0, 1, -3);
         Shape::gaussian(&scale(20, 1)).assert_fits("steps", 100_000, || {
-            let y = *mechanism.release(Secret::new(1.25), &mut entropy).expect("entropy").value();
+            let y = *mechanism
+                .release(Secret::new(1.25), &mut entropy)
+                .expect("entropy")
+                .value();
             ((y - 1.25) * 8.0) as i128
         });
     }
@@ -128,10 +175,24 @@ mod tests {
         let mechanism = mechanism(sigma, 9.1, 1, 0);
         let weight = |z: i64| (-((z * z) as f64) / 200.0).exp();
         let total: f64 = (-400..=400).map(weight).sum();
-        let claim: f64 = (-300..=300).map(|y| (weight(y - 10) - weight(y)).max(0.0) / total).sum();
+        let claim: f64 = (-300..=300)
+            .map(|y| (weight(y - 10) - weight(y)).max(0.0) / total)
+            .sum();
         let (mut one, mut other) = (Seeded::new(seed(252)), Seeded::new(seed(253)));
-        let event = |x: f64, entropy: &mut Seeded| *mechanism.release(Secret::new(x), entropy).expect("entropy").value() >= 5.0;
-        judge(0.0, claim, 100_000, || event(9.5, &mut one), || event(0.4, &mut other))
+        let event = |x: f64, entropy: &mut Seeded| {
+            *mechanism
+                .release(Secret::new(x), entropy)
+                .expect("entropy")
+                .value()
+                >= 5.0
+        };
+        judge(
+            0.0,
+            claim,
+            100_000,
+            || event(9.5, &mut one),
+            || event(0.4, &mut other),
+        )
     }
 
     #[test]
@@ -149,8 +210,18 @@ mod tests {
     fn special_values_are_released_like_any_other() {
         let mut entropy = Seeded::new(254);
         let mechanism = mechanism((1, 1), 1.0, 1, -20);
-        for x in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 5e-324, f64::MAX] {
-            let y = *mechanism.release(Secret::new(x), &mut entropy).expect("entropy").value();
+        for x in [
+            f64::NAN,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            -0.0,
+            5e-324,
+            f64::MAX,
+        ] {
+            let y = *mechanism
+                .release(Secret::new(x), &mut entropy)
+                .expect("entropy")
+                .value();
             assert!(y.is_finite(), "{x} gave {y}");
         }
     }

@@ -1,7 +1,7 @@
 //! A public grid for real values.
 //!
-//! Noise that is added to floats is not the noise of the theorem: the sampler's outputs have holes [Mir12] and the sum takes
-//! the precision of its coarser part [HDH22]. So a real value is first rounded to a multiple of a step `2^k`, and integer
+//! Noise that is added to floats is not the noise of the theorem: the sampler's outputs have holes \[Mir12\] and the sum takes
+//! the precision of its coarser part \[HDH22\]. So a real value is first rounded to a multiple of a step `2^k`, and integer
 //! noise is added to the multiple. The step is a function of public parameters only.
 //!
 //! **Rounding.** `r(x) = floor(x/2^k + 1/2)`, clamped to `±2^100`; infinities go to the ends and what is no number to zero. It is
@@ -32,15 +32,25 @@ impl Grid {
             return Ok(Self { exponent });
         }
         let given = exponent.to_string();
-        Err(UnitError::OutOfDomain { what: "the grid's exponent", given, domain: "an integer from -1074 to 900" }.into())
+        Err(UnitError::OutOfDomain {
+            what: "the grid's exponent",
+            given,
+            domain: "an integer from -1074 to 900",
+        }
+        .into())
     }
 
     /// A grid fine enough that rounding to it is lost in noise of this scale.
     pub fn for_scale(scale: &Scale) -> Self {
         let scale = scale.ratio();
         // Scales lie between 2^-64 and 2^96, so this finds one.
-        let log2 = (-64..=96).rev().find(|&k| Ratio::power_of_two(k) <= *scale).unwrap_or(-64);
-        Self { exponent: log2 - STEPS_PER_SCALE }
+        let log2 = (-64..=96)
+            .rev()
+            .find(|&k| Ratio::power_of_two(k) <= *scale)
+            .unwrap_or(-64);
+        Self {
+            exponent: log2 - STEPS_PER_SCALE,
+        }
     }
 
     /// `k` of the step `2^k`.
@@ -66,7 +76,11 @@ impl Grid {
         if shift >= 0 {
             // A mantissa has at most 53 bits: from 47 on the clamp decides.
             let far = shift > 47;
-            let steps = if far { mantissa.signum().saturating_mul(STEPS_MAX) } else { mantissa << shift };
+            let steps = if far {
+                mantissa.signum().saturating_mul(STEPS_MAX)
+            } else {
+                mantissa << shift
+            };
             return steps.clamp(-STEPS_MAX, STEPS_MAX);
         }
         // Below 2^-60 steps the value rounds to zero; the shift would leave the integers.
@@ -85,8 +99,19 @@ fn decode(x: f64) -> (i128, i32) {
     let bits = x.to_bits();
     let biased = (bits >> 52 & 0x7ff) as i32;
     let fraction = (bits & ((1 << 52) - 1)) as i128;
-    let (magnitude, exponent) = if biased == 0 { (fraction, -1074) } else { (fraction | 1 << 52, biased - 1075) };
-    (if x.is_sign_negative() { -magnitude } else { magnitude }, exponent)
+    let (magnitude, exponent) = if biased == 0 {
+        (fraction, -1074)
+    } else {
+        (fraction | 1 << 52, biased - 1075)
+    };
+    (
+        if x.is_sign_negative() {
+            -magnitude
+        } else {
+            magnitude
+        },
+        exponent,
+    )
 }
 
 #[cfg(test)]

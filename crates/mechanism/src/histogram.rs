@@ -36,9 +36,19 @@ impl<R: Relation> Histogram<R> {
     pub fn new(bounds: Bounds, bins: u32, contribution: Contribution) -> Result<Self> {
         if !(1..=BINS_MAX).contains(&bins) {
             let what = "the number of bins";
-            return Err(Error::CountOutOfRange { what, given: u64::from(bins), min: 1, max: u64::from(BINS_MAX) });
+            return Err(Error::CountOutOfRange {
+                what,
+                given: u64::from(bins),
+                min: 1,
+                max: u64::from(BINS_MAX),
+            });
         }
-        Ok(Self { bounds, bins, contribution, relation: std::marker::PhantomData })
+        Ok(Self {
+            bounds,
+            bins,
+            contribution,
+            relation: std::marker::PhantomData,
+        })
     }
 
     /// The most that one unit changes all bins together.
@@ -64,15 +74,25 @@ impl<R: Relation> Histogram<R> {
     /// The ends of bin `index`.
     pub fn edges(&self, index: u32) -> (f64, f64) {
         let grid = self.bounds.grid();
-        let [lower, upper] = [self.bounds.lower(), self.bounds.upper()].map(|steps| grid.value(i128::from(steps)));
-        let edge = |i: u32| if i == self.bins { upper } else { lower + (upper - lower) * (f64::from(i) / f64::from(self.bins)) };
+        let [lower, upper] =
+            [self.bounds.lower(), self.bounds.upper()].map(|steps| grid.value(i128::from(steps)));
+        let edge = |i: u32| {
+            if i == self.bins {
+                upper
+            } else {
+                lower + (upper - lower) * (f64::from(i) / f64::from(self.bins))
+            }
+        };
         (edge(index), edge(index + 1))
     }
 
     /// Sorts values into bins, in integer arithmetic.
     pub fn aggregate(&self, rows: impl IntoIterator<Item = f64>) -> Secret<Vec<i64>> {
         let mut counts = vec![0_i64; self.bins as usize];
-        let (lower, width) = (i128::from(self.bounds.lower()), i128::from(self.bounds.width()));
+        let (lower, width) = (
+            i128::from(self.bounds.lower()),
+            i128::from(self.bounds.width()),
+        );
         for value in rows {
             if let Some(steps) = self.bounds.fix(value) {
                 let index = (i128::from(steps) - lower) * i128::from(self.bins) / width;
@@ -85,7 +105,10 @@ impl<R: Relation> Histogram<R> {
     /// Prepares the noise. No data is needed, so the event can be paid for first.
     pub fn with_noise(&self, noise: &Noise) -> NoisyHistogram<R> {
         let mechanism = Additive::new(noise, self.sensitivity_l1(), self.sensitivity_l2());
-        NoisyHistogram { bins: self.bins, mechanism }
+        NoisyHistogram {
+            bins: self.bins,
+            mechanism,
+        }
     }
 }
 
@@ -114,14 +137,20 @@ impl<R: Relation> NoisyHistogram<R> {
             counts.resize(bins, 0);
             counts
         });
-        Ok(self.mechanism.release_vector(counts, entropy)?.map(|noisy| {
-            let estimate = |answer: f64| Estimate {
-                answer,
-                low: (answer - half_width).max(0.0),
-                high: (answer + half_width).max(0.0),
-            };
-            noisy.into_iter().map(|count| estimate(count as f64)).collect()
-        }))
+        Ok(self
+            .mechanism
+            .release_vector(counts, entropy)?
+            .map(|noisy| {
+                let estimate = |answer: f64| Estimate {
+                    answer,
+                    low: (answer - half_width).max(0.0),
+                    high: (answer + half_width).max(0.0),
+                };
+                noisy
+                    .into_iter()
+                    .map(|count| estimate(count as f64))
+                    .collect()
+            }))
     }
 }
 
@@ -133,26 +162,72 @@ mod tests {
     use whit_testkit::{NeighbourPair, Seeded, SeededBits};
 
     fn histogram<R: Relation>(bins: u32, contribution: Contribution) -> Histogram<R> {
-        Histogram::new(Bounds::new(0.0, 100.0).expect("a range"), bins, contribution).expect("some bins")
+        Histogram::new(
+            Bounds::new(0.0, 100.0).expect("a range"),
+            bins,
+            contribution,
+        )
+        .expect("some bins")
     }
 
     #[test]
     fn closed_form() {
         let unit = Contribution::RowsPerUnit(3);
-        assert_eq!(histogram::<AddRemove>(4, Contribution::Row).sensitivity_l1().bound(), &Ratio::one());
-        assert_eq!(histogram::<ReplaceOne>(4, Contribution::Row).sensitivity_l1().bound(), &Ratio::from(2_u64));
-        assert_eq!(histogram::<ReplaceOne>(4, unit).sensitivity_l1().bound(), &Ratio::from(6_u64));
-        assert_eq!(histogram::<AddRemove>(4, unit).sensitivity_l2().square(), &Ratio::from(9_u64));
-        assert_eq!(histogram::<ReplaceOne>(4, unit).sensitivity_l2().square(), &Ratio::from(18_u64));
+        assert_eq!(
+            histogram::<AddRemove>(4, Contribution::Row)
+                .sensitivity_l1()
+                .bound(),
+            &Ratio::one()
+        );
+        assert_eq!(
+            histogram::<ReplaceOne>(4, Contribution::Row)
+                .sensitivity_l1()
+                .bound(),
+            &Ratio::from(2_u64)
+        );
+        assert_eq!(
+            histogram::<ReplaceOne>(4, unit).sensitivity_l1().bound(),
+            &Ratio::from(6_u64)
+        );
+        assert_eq!(
+            histogram::<AddRemove>(4, unit).sensitivity_l2().square(),
+            &Ratio::from(9_u64)
+        );
+        assert_eq!(
+            histogram::<ReplaceOne>(4, unit).sensitivity_l2().square(),
+            &Ratio::from(18_u64)
+        );
     }
 
     #[test]
     fn values_fall_where_they_belong() {
         let histogram = histogram::<AddRemove>(4, Contribution::Row);
-        let rows = [-1.0, 0.0, 24.9, 25.0, 50.0, 99.0, 100.0, 1e9, f64::INFINITY, f64::NAN, f64::NEG_INFINITY];
+        let rows = [
+            -1.0,
+            0.0,
+            24.9,
+            25.0,
+            50.0,
+            99.0,
+            100.0,
+            1e9,
+            f64::INFINITY,
+            f64::NAN,
+            f64::NEG_INFINITY,
+        ];
         assert_eq!(histogram.aggregate(rows).expose(), [4, 1, 1, 4]);
-        assert_eq!((histogram.edges(0), histogram.edges(3)), ((0.0, 25.0), (75.0, 100.0)));
-        assert!(Histogram::<AddRemove>::new(Bounds::new(0.0, 1.0).expect("a range"), 0, Contribution::Row).is_err());
+        assert_eq!(
+            (histogram.edges(0), histogram.edges(3)),
+            ((0.0, 25.0), (75.0, 100.0))
+        );
+        assert!(
+            Histogram::<AddRemove>::new(
+                Bounds::new(0.0, 1.0).expect("a range"),
+                0,
+                Contribution::Row
+            )
+            .is_err()
+        );
     }
 
     fn record_and_replay<R: Relation>(pair: impl Fn(&mut SeededBits) -> NeighbourPair) {
@@ -160,7 +235,10 @@ mod tests {
         let histogram = histogram::<R>(7, Contribution::Row);
         for _ in 0..200 {
             let NeighbourPair { one, other } = pair(&mut bits);
-            let (a, b) = (histogram.aggregate(one).expose(), histogram.aggregate(other).expose());
+            let (a, b) = (
+                histogram.aggregate(one).expose(),
+                histogram.aggregate(other).expose(),
+            );
             let distances = a.iter().zip(&b).map(|(a, b)| a.abs_diff(*b));
             let (l1, l2) = distances.fold((0, 0), |(l1, l2), d| (l1 + d, l2 + d * d));
             assert!(Ratio::from(l1) <= *histogram.sensitivity_l1().bound());
@@ -180,22 +258,36 @@ mod tests {
         let noisy = histogram.with_noise(&Noise::Laplace(scale(b.0, b.1)));
         let (mut one, mut other) = (Seeded::new(seed(292)), Seeded::new(seed(293)));
         let event = |row: f64, entropy: &mut Seeded| {
-            let release = noisy.release(histogram.aggregate([row]), confidence(0.95), entropy).expect("entropy");
+            let release = noisy
+                .release(histogram.aggregate([row]), confidence(0.95), entropy)
+                .expect("entropy");
             let bins = release.value();
             bins[0].answer >= 1.0 && bins[2].answer <= 0.0
         };
-        judge(1.0, 0.0, 200_000, || event(0.0, &mut one), || event(100.0, &mut other))
+        judge(
+            1.0,
+            0.0,
+            200_000,
+            || event(0.0, &mut one),
+            || event(100.0, &mut other),
+        )
     }
 
     #[test]
     fn falsifier() {
         let verdict = seen((2, 1));
-        assert!(!verdict.convicted && verdict.epsilon_lower > 0.93, "{verdict:?}");
+        assert!(
+            !verdict.convicted && verdict.epsilon_lower > 0.93,
+            "{verdict:?}"
+        );
     }
 
     #[test]
     fn falsifier_has_teeth() {
         assert!(seen((9, 5)).convicted, "noise a tenth too small");
-        assert!(seen((1, 1)).convicted, "the sensitivity of add/remove under replace-one");
+        assert!(
+            seen((1, 1)).convicted,
+            "the sensitivity of add/remove under replace-one"
+        );
     }
 }

@@ -30,16 +30,28 @@ pub(crate) const COORDINATES_MAX: u64 = 1 << 32;
 
 impl<R: Relation> Laplace<R> {
     /// For vectors of a public length, on a given grid; [`Grid::for_scale`] gives one that costs nothing noticeable.
-    pub fn new(scale: &Scale, sensitivity: &Sensitivity<L1, R>, coordinates: u64, grid: Grid) -> Result<Self> {
+    pub fn new(
+        scale: &Scale,
+        sensitivity: &Sensitivity<L1, R>,
+        coordinates: u64,
+        grid: Grid,
+    ) -> Result<Self> {
         check_coordinates(coordinates)?;
         let step = grid.step();
         let Noise::Laplace(scale) = Noise::Laplace(scale.clone()).in_steps(&step)? else {
             unreachable!("Laplace noise stays Laplace noise")
         };
-        let in_steps = sensitivity.bound().checked_div(&step).expect("a step is positive");
+        let in_steps = sensitivity
+            .bound()
+            .checked_div(&step)
+            .expect("a step is positive");
         let bound = in_steps.ceil() + UBig::from(coordinates - 1);
         let bound = Ratio::from_rbig(RBig::from(bound)).expect("not negative");
-        Ok(Self { grid, coordinates, steps: DiscreteLaplace::new(scale, Sensitivity::new(bound)) })
+        Ok(Self {
+            grid,
+            coordinates,
+            steps: DiscreteLaplace::new(scale, Sensitivity::new(bound)),
+        })
     }
 
     /// What an accountant needs to know.
@@ -54,15 +66,23 @@ impl<R: Relation> Laplace<R> {
 
     /// Spends one `event`. A vector of another length than was declared is cut or filled with zeros, so that its length
     /// tells nothing.
-    pub fn release_vector(&self, x: Secret<Vec<f64>>, entropy: &mut impl Entropy) -> Result<Release<Vec<f64>>> {
+    pub fn release_vector(
+        &self,
+        x: Secret<Vec<f64>>,
+        entropy: &mut impl Entropy,
+    ) -> Result<Release<Vec<f64>>> {
         let grid = self.grid;
         let steps = x.map(|x| to_steps(&x, self.coordinates, grid));
-        Ok(self.steps.release_vector(steps, entropy)?.map(|steps| steps.iter().map(|&s| grid.value(s)).collect()))
+        Ok(self
+            .steps
+            .release_vector(steps, entropy)?
+            .map(|steps| steps.iter().map(|&s| grid.value(s)).collect()))
     }
 
     /// The half-width of an interval around each released coordinate.
     pub fn half_width(&self, confidence: Confidence) -> f64 {
-        self.grid.value(self.steps.half_width(confidence) as i128 + 1)
+        self.grid
+            .value(self.steps.half_width(confidence) as i128 + 1)
     }
 }
 
@@ -71,12 +91,19 @@ pub(crate) fn check_coordinates(coordinates: u64) -> Result<()> {
         return Ok(());
     }
     let what = "the number of coordinates";
-    Err(Error::CountOutOfRange { what, given: coordinates, min: 1, max: COORDINATES_MAX })
+    Err(Error::CountOutOfRange {
+        what,
+        given: coordinates,
+        min: 1,
+        max: COORDINATES_MAX,
+    })
 }
 
 /// Rounds to the grid and to the declared length.
 pub(crate) fn to_steps(x: &[f64], coordinates: u64, grid: Grid) -> Vec<i128> {
-    (0..coordinates as usize).map(|i| grid.round(x.get(i).copied().unwrap_or(0.0))).collect()
+    (0..coordinates as usize)
+        .map(|i| grid.round(x.get(i).copied().unwrap_or(0.0)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -86,14 +113,27 @@ mod tests {
     use whit_core::{AddRemove, Mechanism};
     use whit_testkit::Seeded;
 
-    fn mechanism(b: (u128, u128), sensitivity: f64, coordinates: u64, exponent: i32) -> Laplace<AddRemove> {
+    fn mechanism(
+        b: (u128, u128),
+        sensitivity: f64,
+        coordinates: u64,
+        exponent: i32,
+    ) -> Laplace<AddRemove> {
         let sensitivity = Sensitivity::from_f64(sensitivity).expect("finite");
-        Laplace::new(&scale(b.0, b.1), &sensitivity, coordinates, Grid::new(exponent).expect("in range")).expect("valid")
+        Laplace::new(
+            &scale(b.0, b.1),
+            &sensitivity,
+            coordinates,
+            Grid::new(exponent).expect("in range"),
+        )
+        .expect("valid")
     }
 
     fn steps_of(mechanism: &Laplace<AddRemove>) -> u128 {
         let event = mechanism.event();
-        let Mechanism::DiscreteLaplace { sensitivity_l1, .. } = event.mechanism() else { panic!("another event") };
+        let Mechanism::DiscreteLaplace { sensitivity_l1, .. } = event.mechanism() else {
+            panic!("another event")
+        };
         u128::try_from(sensitivity_l1.floor()).expect("small")
     }
 
@@ -115,7 +155,10 @@ mod tests {
         let mechanism = mechanism((5, 2), 1.0, 1, -3);
         // 5/2 is 20 steps of an eighth.
         Shape::laplace(&scale(20, 1)).assert_fits("steps", 100_000, || {
-            let y = *mechanism.release(Secret::new(1.25), &mut entropy).expect("entropy").value();
+            let y = *mechanism
+                .release(Secret::new(1.25), &mut entropy)
+                .expect("entropy")
+                .value();
             ((y - 1.25) * 8.0) as i128
         });
     }
@@ -124,14 +167,29 @@ mod tests {
     fn seen(b: (u128, u128)) -> whit_audit::Verdict {
         let mechanism = mechanism(b, 2.5, 1, 0);
         let (mut one, mut other) = (Seeded::new(seed(242)), Seeded::new(seed(243)));
-        let event = |x: f64, entropy: &mut Seeded| *mechanism.release(Secret::new(x), entropy).expect("entropy").value() >= 3.0;
-        judge(1.0, 0.0, 100_000, || event(2.9, &mut one), || event(0.4, &mut other))
+        let event = |x: f64, entropy: &mut Seeded| {
+            *mechanism
+                .release(Secret::new(x), entropy)
+                .expect("entropy")
+                .value()
+                >= 3.0
+        };
+        judge(
+            1.0,
+            0.0,
+            100_000,
+            || event(2.9, &mut one),
+            || event(0.4, &mut other),
+        )
     }
 
     #[test]
     fn falsifier() {
         let verdict = seen((3, 1));
-        assert!(!verdict.convicted && verdict.epsilon_lower > 0.93, "{verdict:?}");
+        assert!(
+            !verdict.convicted && verdict.epsilon_lower > 0.93,
+            "{verdict:?}"
+        );
     }
 
     #[test]
@@ -144,11 +202,24 @@ mod tests {
     fn special_values_are_released_like_any_other() {
         let mut entropy = Seeded::new(244);
         let mechanism = mechanism((1, 1), 1.0, 1, -20);
-        for x in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 5e-324, f64::MAX] {
-            let y = *mechanism.release(Secret::new(x), &mut entropy).expect("entropy").value();
+        for x in [
+            f64::NAN,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            -0.0,
+            5e-324,
+            f64::MAX,
+        ] {
+            let y = *mechanism
+                .release(Secret::new(x), &mut entropy)
+                .expect("entropy")
+                .value();
             assert!(y.is_finite(), "{x} gave {y}");
         }
-        let y = *mechanism.release(Secret::new(f64::NAN), &mut entropy).expect("entropy").value();
+        let y = *mechanism
+            .release(Secret::new(f64::NAN), &mut entropy)
+            .expect("entropy")
+            .value();
         assert!(y.abs() < 50.0, "what is no number counts as zero");
     }
 
@@ -156,11 +227,14 @@ mod tests {
     fn length_is_public() {
         let mut entropy = Seeded::new(245);
         for given in [0, 2, 3, 9] {
-            let release = mechanism((1, 1), 1.0, 3, -20).release_vector(Secret::new(vec![1.0; given]), &mut entropy);
+            let release = mechanism((1, 1), 1.0, 3, -20)
+                .release_vector(Secret::new(vec![1.0; given]), &mut entropy);
             assert_eq!(release.expect("entropy").value().len(), 3);
         }
         let sensitivity = Sensitivity::<L1, AddRemove>::from_f64(1.0).expect("finite");
-        assert!(Laplace::new(&scale(1, 1), &sensitivity, 0, Grid::for_scale(&scale(1, 1))).is_err());
+        assert!(
+            Laplace::new(&scale(1, 1), &sensitivity, 0, Grid::for_scale(&scale(1, 1))).is_err()
+        );
     }
 
     /// No two neighbouring vectors are further apart on the grid than the event says.
@@ -176,8 +250,16 @@ mod tests {
             // A random vector of L1 norm at most one.
             let cuts = [uniform(), uniform(), uniform()];
             let total: f64 = cuts.iter().sum::<f64>().max(1e-9);
-            let moved: Vec<f64> = x.iter().zip(cuts).map(|(x, cut)| x + (1.0 - 1e-9) * cut / total).collect();
-            let distance: i128 = x.iter().zip(&moved).map(|(&a, &b)| (grid.round(a) - grid.round(b)).abs()).sum();
+            let moved: Vec<f64> = x
+                .iter()
+                .zip(cuts)
+                .map(|(x, cut)| x + (1.0 - 1e-9) * cut / total)
+                .collect();
+            let distance: i128 = x
+                .iter()
+                .zip(&moved)
+                .map(|(&a, &b)| (grid.round(a) - grid.round(b)).abs())
+                .sum();
             assert!(distance <= bound, "{x:?} {moved:?}: {distance} > {bound}");
         }
     }

@@ -25,28 +25,28 @@
 //! # }
 //! ```
 
-mod additive;
+pub mod additive;
 #[cfg(test)]
 mod attack;
-mod bounded_mean;
-mod bounded_sum;
-mod contribution;
-mod count;
-mod discrete_gaussian;
-mod discrete_laplace;
+pub mod bounded_mean;
+pub mod bounded_sum;
+pub mod contribution;
+pub mod count;
+pub mod discrete_gaussian;
+pub mod discrete_laplace;
 #[cfg(test)]
 mod doubt;
-mod entropy;
+pub mod entropy;
 mod error;
-mod estimate;
-mod fixed_point;
-mod gaussian;
-mod geometric;
-mod grid;
-mod histogram;
-mod laplace;
-mod randomized_response;
-mod release;
+pub mod estimate;
+pub mod fixed_point;
+pub mod gaussian;
+pub mod geometric;
+pub mod grid;
+pub mod histogram;
+pub mod laplace;
+pub mod randomized_response;
+pub mod release;
 pub mod sample;
 
 pub use additive::{Additive, Integer, Noise};

@@ -28,12 +28,18 @@ impl<T> Release<T> {
 
     /// Post-processing: any function of a release is as private as the release.
     pub fn map<U>(self, compute: impl FnOnce(T) -> U) -> Release<U> {
-        Release { value: compute(self.value), event: self.event }
+        Release {
+            value: compute(self.value),
+            event: self.event,
+        }
     }
 
     /// Two releases as one, with both events. Refused if they speak of different neighbour relations.
     pub fn and<U>(self, other: Release<U>) -> whit_core::Result<Release<(T, U)>> {
-        Ok(Release { value: (self.value, other.value), event: self.event.and(other.event)? })
+        Ok(Release {
+            value: (self.value, other.value),
+            event: self.event.and(other.event)?,
+        })
     }
 
     /// The value alone.

@@ -34,7 +34,9 @@ impl SeededBits {
     }
 
     fn from_splitmix(state: &mut u64) -> Self {
-        Self { state: std::array::from_fn(|_| splitmix(state)) }
+        Self {
+            state: std::array::from_fn(|_| splitmix(state)),
+        }
     }
 
     /// A number in `0 .. bound`, close enough to uniform for making test data.

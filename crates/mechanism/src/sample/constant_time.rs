@@ -1,6 +1,6 @@
 //! # Samplers whose time does not tell
 //! The exact samplers take longer for larger noise, and whoever can time a server closely enough learns something about the
-//! noise. [JMRO22] These take the same steps whatever they draw: a fixed number of words, compared with fixed tables,
+//! noise. \[JMRO22\] These take the same steps whatever they draw: a fixed number of words, compared with fixed tables,
 //! combined without a branch.
 //!
 //! **Definition.** Every comparison `U < p` uses the first 128 bits of `U` and of `p`.
@@ -52,9 +52,12 @@ impl ConstantTimeLaplace {
         let mut power = RBig::ONE;
         while power < enough {
             digits.push(Bernoulli::logistic(&power / scale).first_128_bits());
-            power = power * RBig::from(2);
+            power *= RBig::from(2);
         }
-        Self { zero: Bernoulli::tanh_half(RBig::ONE / scale).first_128_bits(), digits }
+        Self {
+            zero: Bernoulli::tanh_half(RBig::ONE / scale).first_128_bits(),
+            digits,
+        }
     }
 
     /// How far the drawn distribution may be from the exact one.
@@ -91,7 +94,9 @@ impl ConstantTimeGaussian {
 
     /// Computes the table. `None` beyond [`scale_max`](Self::scale_max).
     pub fn new(scale: &Scale) -> Option<Self> {
-        (*scale.ratio() <= Self::scale_max()).then(|| Self { tails: tails(scale.ratio().as_rbig()) })
+        (*scale.ratio() <= Self::scale_max()).then(|| Self {
+            tails: tails(scale.ratio().as_rbig()),
+        })
     }
 
     /// How far the drawn distribution may be from the exact one.
@@ -132,8 +137,14 @@ fn tails(sigma: &RBig) -> Vec<u128> {
     const WORK: usize = 224;
     let one = UBig::ONE << WORK;
     let rate = RBig::ONE / (sigma * sigma);
-    let Enclosure { low: c_low, high: c_high } = enclosure::exp_neg(&rate, WORK);
-    let Enclosure { low: mut r_low, high: mut r_high } = enclosure::exp_neg(&(rate / RBig::from(2)), WORK);
+    let Enclosure {
+        low: c_low,
+        high: c_high,
+    } = enclosure::exp_neg(&rate, WORK);
+    let Enclosure {
+        low: mut r_low,
+        high: mut r_high,
+    } = enclosure::exp_neg(&(rate / RBig::from(2)), WORK);
     let (mut w_low, mut w_high) = (one.clone(), one.clone());
     let down = |a: &UBig, b: &UBig| (a * b) >> WORK;
     let up = |a: &UBig, b: &UBig| ((a * b) >> WORK) + UBig::ONE;
@@ -160,7 +171,9 @@ fn tails(sigma: &RBig) -> Vec<u128> {
     let mut tails: Vec<u128> = sums
         .iter()
         .rev()
-        .map(|(low, _)| u128::try_from(((low << 1) << 128) / &total_high).expect("a tail is below one"))
+        .map(|(low, _)| {
+            u128::try_from(((low << 1) << 128) / &total_high).expect("a tail is below one")
+        })
         .collect();
     while tails.last() == Some(&0) {
         tails.pop();
@@ -185,19 +198,32 @@ mod tests {
     /// The whole table against the oracle's pmf: the distance is exactly what is claimed, or less.
     #[test]
     fn gaussian_tables_are_as_close_as_they_say() {
-        for (numerator, denominator) in [(1, 1), (1, 3), (10, 1), (37, 10), (1, 1 << 30), (256, 1)] {
+        for (numerator, denominator) in [(1, 1), (1, 3), (10, 1), (37, 10), (1, 1 << 30), (256, 1)]
+        {
             let scale = scale(numerator, denominator);
             let table = ConstantTimeGaussian::new(&scale).expect("short enough");
-            let pmf = oracle::gaussian_pmf(scale.ratio().as_rbig(), 40 + 28 * numerator.div_ceil(denominator) as u64);
+            let pmf = oracle::gaussian_pmf(
+                scale.ratio().as_rbig(),
+                40 + 28 * numerator.div_ceil(denominator) as u64,
+            );
             let mut tail = RBig::ZERO;
             let mut worst = RBig::ZERO;
             for (k, p) in pmf.iter().enumerate().skip(1).rev() {
-                tail = tail + p * RBig::from(2);
-                let entry = table.tails.get(k - 1).map_or(RBig::ZERO, |&units| as_ratio(units));
-                assert!(entry <= &tail + oracle::slack(), "row {k} of {scale:?} is above the exact tail");
+                tail += p * RBig::from(2);
+                let entry = table
+                    .tails
+                    .get(k - 1)
+                    .map_or(RBig::ZERO, |&units| as_ratio(units));
+                assert!(
+                    entry <= &tail + oracle::slack(),
+                    "row {k} of {scale:?} is above the exact tail"
+                );
                 worst = worst.max(&tail - entry);
             }
-            assert!(worst <= as_ratio(2), "a row of {scale:?} is more than two units off");
+            assert!(
+                worst <= as_ratio(2),
+                "a row of {scale:?} is more than two units off"
+            );
             assert!(*table.total_variation().ratio().as_rbig() >= worst);
         }
     }
@@ -211,10 +237,16 @@ mod tests {
             for (i, &digit) in table.digits.iter().enumerate() {
                 let e = oracle::exp_neg(&(RBig::from(UBig::ONE << i) / b));
                 let p = &e / (RBig::ONE + &e);
-                assert!(as_ratio(digit) <= &p + oracle::slack() && p - as_ratio(digit) <= as_ratio(1) + oracle::slack());
+                assert!(
+                    as_ratio(digit) <= &p + oracle::slack()
+                        && p - as_ratio(digit) <= as_ratio(1) + oracle::slack()
+                );
             }
             let beyond = RBig::from(UBig::ONE << table.digits.len()) / b;
-            assert!(oracle::exp_neg(&beyond) <= as_ratio(1), "what is left out is below one unit");
+            assert!(
+                oracle::exp_neg(&beyond) <= as_ratio(1),
+                "what is left out is below one unit"
+            );
         }
     }
 
@@ -227,7 +259,10 @@ mod tests {
                 self.0
             }
         }
-        let (laplace, gaussian) = (ConstantTimeLaplace::new(&scale(10, 1)), ConstantTimeGaussian::new(&scale(10, 1)));
+        let (laplace, gaussian) = (
+            ConstantTimeLaplace::new(&scale(10, 1)),
+            ConstantTimeGaussian::new(&scale(10, 1)),
+        );
         let gaussian = gaussian.expect("short enough");
         assert_eq!(laplace.sample(&mut Fixed(0)), 0);
         assert_eq!(laplace.sample(&mut Fixed(u64::MAX)), -1);
@@ -251,7 +286,10 @@ mod tests {
             }
         }
         let mut bits = Counting(SeededBits::new(2), 0);
-        let (laplace, gaussian) = (ConstantTimeLaplace::new(&scale(10, 1)), ConstantTimeGaussian::new(&scale(10, 1)));
+        let (laplace, gaussian) = (
+            ConstantTimeLaplace::new(&scale(10, 1)),
+            ConstantTimeGaussian::new(&scale(10, 1)),
+        );
         let gaussian = gaussian.expect("short enough");
         let mut used = std::collections::BTreeSet::new();
         for _ in 0..1000 {

@@ -3,7 +3,7 @@
 //! **Sampler.** Rejection from the discrete Laplace of the integer scale `t = floor(σ) + 1`: accept `Y` with probability
 //!   `exp(-γ)`, `γ = (|Y| - σ²/t)² / (2σ²)`. [CKS20, Alg. 3]
 //! **Proof.** `exp(-|y|/t) exp(-γ) = exp(-y²/(2σ²)) · exp(-σ²/(2t²))`, and the last factor is the same for every `y`.
-//!   Acceptance is decided by comparing a uniform real with `exp(-γ)`: first by [`exp_filter`], with a margin that provably
+//!   Acceptance is decided by comparing a uniform real with `exp(-γ)`: first by `exp_filter`, with a margin that provably
 //!   covers its error and that of `γ`; in the rare case that the uniform falls within the margin, exactly, going on from
 //!   the same word ([`threshold`](super::threshold)). So the answer is always the exact one.
 //! **Margin.** For `1 <= σ <= 2^60` let `2^e` be the power of two in `[16σ, 32σ)`, `a = 2^(2e)/(2σ²)` in `[128, 512)`. In units
@@ -44,7 +44,11 @@ enum Quick {
     /// `σ < 1`: only the first few `|Y|` have any chance; their exact events.
     Few(Vec<Bernoulli>),
     /// `1 <= σ <= 2^60`: fixed point.
-    Fixed { exponent: u32, centre: u64, factor: u64 },
+    Fixed {
+        exponent: u32,
+        centre: u64,
+        factor: u64,
+    },
     /// Beyond: always exact.
     Never,
 }
@@ -54,7 +58,8 @@ impl DiscreteGaussian {
     pub fn new(scale: &Scale) -> Self {
         let sigma = scale.ratio().as_rbig();
         let t = sigma.floor() + IBig::ONE;
-        let proposal_scale = Ratio::from_rbig(RBig::from(t.clone())).and_then(|t| Scale::new(t).ok());
+        let proposal_scale =
+            Ratio::from_rbig(RBig::from(t.clone())).and_then(|t| Scale::new(t).ok());
         // floor(σ) + 1 leaves the range of scales only at the very end of it, where floor(σ) itself serves as well: any
         // integer t is right, t = floor(σ) + 1 is merely the quickest.
         let (t, proposal_scale) = match proposal_scale {
@@ -75,15 +80,23 @@ impl DiscreteGaussian {
     fn prepare(&self, sigma: &RBig) -> Quick {
         if *sigma < RBig::ONE {
             let entries = 0..SMALL_ENTRIES;
-            return Quick::Few(entries.map(|y| Bernoulli::exp_neg(self.gamma(u128::from(y)))).collect());
+            return Quick::Few(
+                entries
+                    .map(|y| Bernoulli::exp_neg(self.gamma(u128::from(y))))
+                    .collect(),
+            );
         }
         if *sigma > RBig::from(UBig::ONE << 60) {
             return Quick::Never;
         }
         let sixteen_sigma = sigma * RBig::from(16);
-        let exponent = (4..=64).find(|&e| RBig::from(UBig::ONE << e) >= sixteen_sigma).unwrap_or(64);
+        let exponent = (4..=64)
+            .find(|&e| RBig::from(UBig::ONE << e) >= sixteen_sigma)
+            .unwrap_or(64);
         let in_words = |value: RBig, bits: usize| {
-            let scaled = (value * RBig::from(UBig::ONE << bits)).floor().unsigned_abs();
+            let scaled = (value * RBig::from(UBig::ONE << bits))
+                .floor()
+                .unsigned_abs();
             u64::try_from(scaled).expect("the ranges above leave room")
         };
         let factor = RBig::from(UBig::ONE << (2 * exponent)) / &self.twice_variance;
@@ -112,7 +125,11 @@ impl DiscreteGaussian {
                 Some(event) => return event.sample(bits),
                 None => 0,
             },
-            &Quick::Fixed { exponent, centre, factor } => quick_head(y, exponent, centre, factor),
+            &Quick::Fixed {
+                exponent,
+                centre,
+                factor,
+            } => quick_head(y, exponent, centre, factor),
             Quick::Never => return self.accepts_exactly(y, None, bits),
         };
         let word = bits.word();
@@ -170,10 +187,16 @@ mod tests {
         let found = enumerate::<W, _>(oracle::depth(), |tape| sampler.sample(tape));
         let pmf = oracle::gaussian_pmf(scale.ratio().as_rbig(), 400);
         let violations = found.violations(|&z| {
-            let p = pmf.get(z.unsigned_abs() as usize).cloned().unwrap_or(RBig::ZERO);
+            let p = pmf
+                .get(z.unsigned_abs() as usize)
+                .cloned()
+                .unwrap_or(RBig::ZERO);
             (&p - oracle::slack(), p + oracle::slack())
         });
-        assert!(violations.is_empty(), "width {W}, scale {scale:?}: {violations:?}");
+        assert!(
+            violations.is_empty(),
+            "width {W}, scale {scale:?}: {violations:?}"
+        );
     }
 
     #[test]
@@ -192,9 +215,15 @@ mod tests {
         let tapes = if long() { 1_000_000 } else { 8_000 };
         for (numerator, denominator) in [(10, 1), (1, 3), (1000, 7), (1 << 40, 1)] {
             let scale = scale(numerator, denominator);
-            let (fast, slow) = (DiscreteGaussian::new(&scale), oracle::Gaussian::new(scale.ratio().as_rbig()));
+            let (fast, slow) = (
+                DiscreteGaussian::new(&scale),
+                oracle::Gaussian::new(scale.ratio().as_rbig()),
+            );
             for seed in 0..tapes / 4 {
-                let (z, again) = (fast.sample(&mut SeededBits::new(seed)), slow.sample(&mut SeededBits::new(seed)));
+                let (z, again) = (
+                    fast.sample(&mut SeededBits::new(seed)),
+                    slow.sample(&mut SeededBits::new(seed)),
+                );
                 assert_eq!(z, again, "tape {seed} at scale {scale:?}");
             }
         }
@@ -204,15 +233,33 @@ mod tests {
     #[test]
     fn the_margin_covers_the_filter() {
         let mut bits = SeededBits::new(3);
-        for (numerator, denominator) in [(1, 1), (10, 1), (1000, 7), (31, 1), (33, 2), (1 << 40, 1), (1 << 60, 1)] {
+        for (numerator, denominator) in [
+            (1, 1),
+            (10, 1),
+            (1000, 7),
+            (31, 1),
+            (33, 2),
+            (1 << 40, 1),
+            (1 << 60, 1),
+        ] {
             let sampler = DiscreteGaussian::new(&scale(numerator, denominator));
-            let &Quick::Fixed { exponent, centre, factor } = &sampler.quick else { panic!("not fixed point") };
+            let &Quick::Fixed {
+                exponent,
+                centre,
+                factor,
+            } = &sampler.quick
+            else {
+                panic!("not fixed point")
+            };
             for _ in 0..500 {
                 let y = u128::from(bits.word()) >> (64 - exponent);
                 let exact = super::super::enclosure::exp_neg(&sampler.gamma(y), 64);
                 let head = UBig::from(quick_head(y, exponent, centre, factor));
                 let margin = UBig::from(MARGIN);
-                assert!(&head + &margin >= exact.high && head <= exact.low + margin, "{y} at {numerator}/{denominator}");
+                assert!(
+                    &head + &margin >= exact.high && head <= exact.low + margin,
+                    "{y} at {numerator}/{denominator}"
+                );
             }
         }
     }
@@ -225,10 +272,16 @@ mod tests {
             let sampler = DiscreteGaussian::new(&scale);
             let draws: Vec<i128> = (0..200).map(|_| sampler.sample(&mut bits)).collect();
             if exponent < 0 {
-                assert!(draws.iter().all(|&z| z == 0), "noise far below one unit never reaches one");
+                assert!(
+                    draws.iter().all(|&z| z == 0),
+                    "noise far below one unit never reaches one"
+                );
             } else {
                 let bound = 12 << exponent;
-                assert!(draws.iter().all(|&z| z.abs() < bound) && draws.iter().any(|&z| z.abs() > 1 << (exponent - 2)));
+                assert!(
+                    draws.iter().all(|&z| z.abs() < bound)
+                        && draws.iter().any(|&z| z.abs() > 1 << (exponent - 2))
+                );
             }
         }
     }

@@ -22,7 +22,10 @@ impl DiscreteLaplace {
     pub fn new(scale: &Scale) -> Self {
         let rate = scale.ratio().as_rbig().clone();
         let zero = Bernoulli::tanh_half(dashu_ratio::RBig::ONE / rate);
-        Self { zero, beyond: Geometric::new(scale) }
+        Self {
+            zero,
+            beyond: Geometric::new(scale),
+        }
     }
 
     /// Draws `Z`. Saturates at the ends of `i128`.
@@ -32,7 +35,9 @@ impl DiscreteLaplace {
             return 0;
         }
         let negative = bits.word() >> (B::WIDTH - 1) == 1;
-        let magnitude = i128::try_from(self.beyond.sample(bits)).unwrap_or(i128::MAX).saturating_add(1);
+        let magnitude = i128::try_from(self.beyond.sample(bits))
+            .unwrap_or(i128::MAX)
+            .saturating_add(1);
         if negative { -magnitude } else { magnitude }
     }
 }
@@ -57,7 +62,10 @@ mod tests {
             let p = oracle::laplace_pmf(scale.ratio().as_rbig(), z);
             (&p - oracle::slack(), p + oracle::slack())
         });
-        assert!(violations.is_empty(), "width {W}, scale {scale:?}: {violations:?}");
+        assert!(
+            violations.is_empty(),
+            "width {W}, scale {scale:?}: {violations:?}"
+        );
     }
 
     #[test]
@@ -76,9 +84,15 @@ mod tests {
         let tapes = if long() { 1_000_000 } else { 20_000 };
         for (numerator, denominator) in [(10, 1), (1, 3), (1000, 7), (1 << 40, 1)] {
             let scale = scale(numerator, denominator);
-            let (fast, slow) = (DiscreteLaplace::new(&scale), oracle::Laplace::new(scale.ratio().as_rbig()));
+            let (fast, slow) = (
+                DiscreteLaplace::new(&scale),
+                oracle::Laplace::new(scale.ratio().as_rbig()),
+            );
             for seed in 0..tapes / 4 {
-                let (z, again) = (fast.sample(&mut SeededBits::new(seed)), slow.sample(&mut SeededBits::new(seed)));
+                let (z, again) = (
+                    fast.sample(&mut SeededBits::new(seed)),
+                    slow.sample(&mut SeededBits::new(seed)),
+                );
                 assert_eq!(z, again, "tape {seed} at scale {scale:?}");
             }
         }
@@ -88,6 +102,9 @@ mod tests {
     fn a_pmf_sums_to_one() {
         let scale = RBig::from(10);
         let sum = (-2000..=2000).fold(RBig::ZERO, |sum, z| sum + oracle::laplace_pmf(&scale, z));
-        assert!(sum < RBig::ONE && sum > RBig::ONE - RBig::from_parts(1.into(), (dashu_int::UBig::ONE) << 200));
+        assert!(
+            sum < RBig::ONE
+                && sum > RBig::ONE - RBig::from_parts(1.into(), (dashu_int::UBig::ONE) << 200)
+        );
     }
 }

@@ -23,11 +23,17 @@ pub(super) struct Enclosure {
 pub(super) fn exp_neg(x: &RBig, bits: usize) -> Enclosure {
     let one = UBig::ONE << bits;
     if x.is_zero() {
-        return Enclosure { low: one.clone(), high: one };
+        return Enclosure {
+            low: one.clone(),
+            high: one,
+        };
     }
     // exp(-x) < 2^-x, so from here on less than one unit is left.
     if *x >= RBig::from(bits as u64) {
-        return Enclosure { low: UBig::ZERO, high: UBig::ONE };
+        return Enclosure {
+            low: UBig::ZERO,
+            high: UBig::ONE,
+        };
     }
     let halvings = halvings_to_small(x);
     let work_bits = bits + halvings + 16;
@@ -38,7 +44,10 @@ pub(super) fn exp_neg(x: &RBig, bits: usize) -> Enclosure {
         high = shift_up(&high * &high, work_bits);
     }
     let surplus = work_bits - bits;
-    Enclosure { low: low >> surplus, high: shift_up(high, surplus).min(one) }
+    Enclosure {
+        low: low >> surplus,
+        high: shift_up(high, surplus).min(one),
+    }
 }
 
 /// The Taylor series of `exp(-y)` for `y <= 2^-8`, as an enclosure in units of `2^-bits`.
@@ -59,7 +68,11 @@ fn exp_neg_small(y: &UBig, bits: usize) -> (UBig, UBig) {
     }
     let error = UBig::from(3 * count + 4);
     let sum = positive - negative;
-    let low = if sum > error { &sum - &error } else { UBig::ZERO };
+    let low = if sum > error {
+        &sum - &error
+    } else {
+        UBig::ZERO
+    };
     (low, (sum + error).min(one))
 }
 
@@ -69,7 +82,7 @@ fn halvings_to_small(x: &RBig) -> usize {
     let mut bound = RBig::from_parts(1.into(), UBig::from(256_u32));
     // x is below the precision asked for, so this takes at most 8 + log2(precision) rounds.
     while *x > bound {
-        bound = bound * RBig::from(2);
+        bound *= RBig::from(2);
         halvings += 1;
     }
     halvings
@@ -100,8 +113,15 @@ mod tests {
         for bits in [64, 65, 200, 1000] {
             let Enclosure { low, high } = exp_neg(&x, bits);
             let shift = bits - 64;
-            assert_eq!(&low >> shift, UBig::from(hex_64), "low of exp(-{x}) at {bits} bits");
-            assert!(high >= low && (&high - &low) <= UBig::from(2_u32), "exp(-{x}) at {bits} bits is wide");
+            assert_eq!(
+                &low >> shift,
+                UBig::from(hex_64),
+                "low of exp(-{x}) at {bits} bits"
+            );
+            assert!(
+                high >= low && (&high - &low) <= UBig::from(2_u32),
+                "exp(-{x}) at {bits} bits is wide"
+            );
         }
     }
 

@@ -51,7 +51,9 @@ pub(super) fn exp_neg(gamma: u128) -> u64 {
     }
     let rest = gamma as u64;
     let tables = tables();
-    let coarse = (u128::from(tables.integer[whole]) * u128::from(tables.fraction[(rest >> 56) as usize])) >> 63;
+    let coarse = (u128::from(tables.integer[whole])
+        * u128::from(tables.fraction[(rest >> 56) as usize]))
+        >> 63;
     let r = rest & (u64::MAX >> 8);
     // 1 - r(1 - r/2(1 - r/3(…))): what is subtracted from one, from the inside out.
     let mut minus = r / 6;
@@ -75,7 +77,10 @@ mod tests {
         let exact = enclosure::exp_neg(&x, 64);
         let found = UBig::from(exp_neg(gamma));
         let error = UBig::from(ERROR);
-        assert!(&found + &error >= exact.high && found <= exact.low + error, "exp(-{gamma} 2^-64)");
+        assert!(
+            &found + &error >= exact.high && found <= exact.low + error,
+            "exp(-{gamma} 2^-64)"
+        );
     }
 
     #[test]

@@ -4,7 +4,10 @@
 use whit_core::{Probability, Ratio, Scale};
 use whit_testkit::{SeededBits, long};
 
-use super::{Bernoulli, ConstantTimeGaussian, ConstantTimeLaplace, DiscreteGaussian, DiscreteLaplace, Geometric, uniform_below};
+use super::{
+    Bernoulli, ConstantTimeGaussian, ConstantTimeLaplace, DiscreteGaussian, DiscreteLaplace,
+    Geometric, uniform_below,
+};
 use crate::doubt::{self, Shape};
 
 const SCALES: [(u128, u128); 12] = [
@@ -29,7 +32,11 @@ fn draws() -> u64 {
 fn at_every_scale(seed: u64, mut check: impl FnMut(&str, &Scale, &mut SeededBits)) {
     let mut bits = SeededBits::new(doubt::seed(seed));
     for (numerator, denominator) in SCALES {
-        check(&format!("scale {numerator}/{denominator}"), &doubt::scale(numerator, denominator), &mut bits);
+        check(
+            &format!("scale {numerator}/{denominator}"),
+            &doubt::scale(numerator, denominator),
+            &mut bits,
+        );
     }
 }
 
@@ -70,7 +77,8 @@ fn constant_time_gaussian_fits() {
     at_every_scale(105, |what, scale, bits| {
         if let Some(sampler) = ConstantTimeGaussian::new(scale) {
             // The table is read through for each draw, so the long form takes a tenth of the draws.
-            Shape::gaussian(scale).assert_fits(what, draws().min(1_000_000), || sampler.sample(bits));
+            Shape::gaussian(scale)
+                .assert_fits(what, draws().min(1_000_000), || sampler.sample(bits));
         }
     });
 }
@@ -78,21 +86,34 @@ fn constant_time_gaussian_fits() {
 fn assert_rate(what: &str, p: f64, mut event: impl FnMut() -> bool) {
     let p_value = |draws: u64, event: &mut dyn FnMut() -> bool| {
         let happened = (0..draws).filter(|_| event()).count() as u64;
-        whit_audit::g_test(&[happened, draws - happened], &[p, 1.0 - p]).expect("probabilities").p_value
+        whit_audit::g_test(&[happened, draws - happened], &[p, 1.0 - p])
+            .expect("probabilities")
+            .p_value
     };
     let first = p_value(draws(), &mut event);
-    assert!(first >= doubt::ALPHA || p_value(4 * draws(), &mut event) >= doubt::ALPHA, "{what}: p = {first:e}");
+    assert!(
+        first >= doubt::ALPHA || p_value(4 * draws(), &mut event) >= doubt::ALPHA,
+        "{what}: p = {first:e}"
+    );
 }
 
 #[test]
 fn bernoulli_fits() {
     let mut bits = SeededBits::new(doubt::seed(106));
-    for (numerator, denominator) in [(1_u128, 2_u128), (1, 3), (999, 1000), (1, 1000), (123_456_789, 987_654_321)] {
+    for (numerator, denominator) in [
+        (1_u128, 2_u128),
+        (1, 3),
+        (999, 1000),
+        (1, 1000),
+        (123_456_789, 987_654_321),
+    ] {
         let ratio = Ratio::new(numerator, denominator).expect("not zero");
         let event = Bernoulli::new(&Probability::new(ratio.clone()).expect("below one"));
         assert_rate("rational", ratio.to_f64_up(), || event.sample(&mut bits));
         let event = Bernoulli::exp_neg(ratio.as_rbig().clone());
-        assert_rate("exp", (-ratio.to_f64_up()).exp(), || event.sample(&mut bits));
+        assert_rate("exp", (-ratio.to_f64_up()).exp(), || {
+            event.sample(&mut bits)
+        });
     }
 }
 
@@ -103,10 +124,16 @@ fn uniform_fits() {
         let mut p_value = |draws| {
             let draws = (0..draws).map(|_| uniform_below(bound as u64, &mut bits) as usize);
             let cells = whit_audit::Cells::tally(bound, draws);
-            cells.g_test(&vec![1.0 / bound as f64; bound]).expect("probabilities").p_value
+            cells
+                .g_test(&vec![1.0 / bound as f64; bound])
+                .expect("probabilities")
+                .p_value
         };
         let first = p_value(draws());
-        assert!(first >= doubt::ALPHA || p_value(4 * draws()) >= doubt::ALPHA, "below {bound}: p = {first:e}");
+        assert!(
+            first >= doubt::ALPHA || p_value(4 * draws()) >= doubt::ALPHA,
+            "below {bound}: p = {first:e}"
+        );
     }
 }
 
@@ -116,11 +143,20 @@ fn the_fit_has_teeth() {
     let (off, one) = if long() { (998, 1000) } else { (98, 100) };
     let mut bits = SeededBits::new(doubt::seed(108));
     for (numerator, denominator) in [(10, 1), (1000, 7), (1 << 40, 1)] {
-        let (right, wrong) = (doubt::scale(numerator, denominator), doubt::scale(numerator * off, denominator * one));
+        let (right, wrong) = (
+            doubt::scale(numerator, denominator),
+            doubt::scale(numerator * off, denominator * one),
+        );
         let (laplace, gaussian) = (DiscreteLaplace::new(&wrong), DiscreteGaussian::new(&wrong));
         let p_value = Shape::laplace(&right).p_value(draws(), || laplace.sample(&mut bits));
-        assert!(p_value < doubt::ALPHA, "a Laplace twin at {numerator}/{denominator} passes with p = {p_value:e}");
+        assert!(
+            p_value < doubt::ALPHA,
+            "a Laplace twin at {numerator}/{denominator} passes with p = {p_value:e}"
+        );
         let p_value = Shape::gaussian(&right).p_value(draws(), || gaussian.sample(&mut bits));
-        assert!(p_value < doubt::ALPHA, "a Gaussian twin at {numerator}/{denominator} passes with p = {p_value:e}");
+        assert!(
+            p_value < doubt::ALPHA,
+            "a Gaussian twin at {numerator}/{denominator} passes with p = {p_value:e}"
+        );
     }
 }

@@ -30,7 +30,10 @@ impl Geometric {
             low.push(Bernoulli::logistic(RBig::from(power.clone()) / scale));
             power <<= 1;
         }
-        Self { low, high: Bernoulli::exp_neg(RBig::from(power) / scale) }
+        Self {
+            low,
+            high: Bernoulli::exp_neg(RBig::from(power) / scale),
+        }
     }
 
     /// Draws `X`; beyond the ends of `u128` it saturates, with probability below `exp(-2^30)`.
@@ -65,7 +68,10 @@ mod tests {
             let p = (RBig::ONE - &q) * oracle::exp_neg(&(RBig::from(k) / scale));
             (&p - oracle::slack(), p + oracle::slack())
         });
-        assert!(violations.is_empty(), "width {W}, scale {ratio}: {violations:?}");
+        assert!(
+            violations.is_empty(),
+            "width {W}, scale {ratio}: {violations:?}"
+        );
     }
 
     #[test]

@@ -9,18 +9,18 @@
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
-pub(crate) mod constant_time;
-pub(crate) mod discrete_gaussian;
-pub(crate) mod discrete_laplace;
+pub mod constant_time;
+pub mod discrete_gaussian;
+pub mod discrete_laplace;
 mod enclosure;
 mod exp_filter;
 #[cfg(test)]
 mod fit;
-pub(crate) mod geometric;
+pub mod geometric;
 #[cfg(test)]
 mod oracle;
-pub(crate) mod threshold;
-pub(crate) mod uniform;
+pub mod threshold;
+pub mod uniform;
 
 pub use constant_time::{ConstantTimeGaussian, ConstantTimeLaplace};
 pub use discrete_gaussian::DiscreteGaussian;

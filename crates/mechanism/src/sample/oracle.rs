@@ -29,7 +29,7 @@ pub(crate) fn exp_neg(x: &RBig) -> RBig {
     let mut halvings = 0_usize;
     let mut y = x.clone();
     while y > RBig::from_parts(1.into(), UBig::from(4_u32)) {
-        y = y / RBig::from(2);
+        y /= RBig::from(2);
         halvings += 1;
     }
     let y = (y.numerator().clone().into_parts().1 << work) / y.denominator();
@@ -53,8 +53,8 @@ pub(crate) fn bernoulli<B: Bits>(p: &RBig, bits: &mut B) -> bool {
     }
     let (mut low, mut width) = (RBig::ZERO, RBig::ONE);
     loop {
-        width = width / RBig::from(UBig::ONE << B::WIDTH as usize);
-        low = low + &width * RBig::from(bits.word());
+        width /= RBig::from(UBig::ONE << B::WIDTH as usize);
+        low += &width * RBig::from(bits.word());
         if low >= *p {
             return false;
         }
@@ -78,10 +78,14 @@ impl Laplace {
         while power < *scale {
             let e = exp_neg(&(&power / scale));
             low.push(&e / (RBig::ONE + &e));
-            power = power * RBig::from(2);
+            power *= RBig::from(2);
         }
         let q = exp_neg(&(RBig::ONE / scale));
-        Self { zero: (RBig::ONE - &q) / (RBig::ONE + &q), low, high: exp_neg(&(power / scale)) }
+        Self {
+            zero: (RBig::ONE - &q) / (RBig::ONE + &q),
+            low,
+            high: exp_neg(&(power / scale)),
+        }
     }
 
     pub(crate) fn sample<B: Bits>(&self, bits: &mut B) -> i128 {
@@ -96,7 +100,11 @@ impl Laplace {
         while bernoulli(&self.high, bits) {
             magnitude += 1 << self.low.len();
         }
-        if negative { -(magnitude + 1) } else { magnitude + 1 }
+        if negative {
+            -(magnitude + 1)
+        } else {
+            magnitude + 1
+        }
     }
 }
 
@@ -111,7 +119,11 @@ impl Gaussian {
     pub(crate) fn new(scale: &RBig) -> Self {
         let t = RBig::from(scale.floor() + IBig::ONE);
         let variance = scale * scale;
-        Self { proposal: Laplace::new(&t), centre: &variance / &t, twice_variance: variance * RBig::from(2) }
+        Self {
+            proposal: Laplace::new(&t),
+            centre: &variance / &t,
+            twice_variance: variance * RBig::from(2),
+        }
     }
 
     pub(crate) fn sample<B: Bits>(&self, bits: &mut B) -> i128 {
@@ -136,8 +148,12 @@ pub(crate) fn laplace_pmf(scale: &RBig, z: i128) -> RBig {
 /// The discrete Gaussian pmf for every `|z| < terms`; what lies beyond `terms` must be below [`slack`].
 pub(crate) fn gaussian_pmf(scale: &RBig, terms: u64) -> Vec<RBig> {
     let twice_variance = scale * scale * RBig::from(2);
-    let weights: Vec<RBig> =
-        (0..terms).map(|z| exp_neg(&(RBig::from(z) * RBig::from(z) / &twice_variance))).collect();
-    let total = weights.iter().skip(1).fold(weights[0].clone(), |sum, w| sum + w * RBig::from(2));
+    let weights: Vec<RBig> = (0..terms)
+        .map(|z| exp_neg(&(RBig::from(z) * RBig::from(z) / &twice_variance)))
+        .collect();
+    let total = weights
+        .iter()
+        .skip(1)
+        .fold(weights[0].clone(), |sum, w| sum + w * RBig::from(2));
     weights.into_iter().map(|w| w / &total).collect()
 }

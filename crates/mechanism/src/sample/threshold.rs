@@ -50,7 +50,10 @@ impl Real {
         match self {
             Self::Rational(p) => {
                 let floor = enclosure::floor_scaled(p, bits);
-                Enclosure { low: floor.clone(), high: floor }
+                Enclosure {
+                    low: floor.clone(),
+                    high: floor,
+                }
             }
             Self::ExpNeg(x) => enclosure::exp_neg(x, bits),
             Self::Logistic(x) => {
@@ -58,14 +61,20 @@ impl Real {
                 let e = enclosure::exp_neg(x, bits);
                 let at = |e: UBig| (e.clone() << bits, one() + e);
                 let ((low, low_by), (high, high_by)) = (at(e.low), at(e.high));
-                Enclosure { low: low / low_by, high: divide_up(high, high_by) }
+                Enclosure {
+                    low: low / low_by,
+                    high: divide_up(high, high_by),
+                }
             }
             Self::TanhHalf(x) => {
                 // With e = exp(-x), p = (1-e)/(1+e) falls with e.
                 let e = enclosure::exp_neg(x, bits);
                 let at = |e: UBig| ((one() - &e) << bits, one() + e);
                 let ((low, low_by), (high, high_by)) = (at(e.high), at(e.low));
-                Enclosure { low: low / low_by, high: divide_up(high, high_by) }
+                Enclosure {
+                    low: low / low_by,
+                    high: divide_up(high, high_by),
+                }
             }
         }
     }
@@ -93,7 +102,10 @@ enum Kind {
     Never,
     Always,
     /// With the first 64 bits of the probability.
-    Sometimes { head: u64, p: Real },
+    Sometimes {
+        head: u64,
+        p: Real,
+    },
 }
 
 impl Bernoulli {
@@ -111,7 +123,11 @@ impl Bernoulli {
 
     /// Probability `exp(-x)` for a rational `x >= 0`.
     pub(crate) fn exp_neg(x: RBig) -> Self {
-        if x.is_zero() { Self(Kind::Always) } else { Self::sometimes(Real::ExpNeg(x)) }
+        if x.is_zero() {
+            Self(Kind::Always)
+        } else {
+            Self::sometimes(Real::ExpNeg(x))
+        }
     }
 
     /// Probability `1/(1 + exp(x))` for a rational `x > 0`.
@@ -134,7 +150,9 @@ impl Bernoulli {
         match &self.0 {
             Kind::Never => 0,
             Kind::Always => u128::MAX,
-            Kind::Sometimes { p, .. } => u128::try_from(p.prefix(128)).expect("p < 1, so 128 bits hold it"),
+            Kind::Sometimes { p, .. } => {
+                u128::try_from(p.prefix(128)).expect("p < 1, so 128 bits hold it")
+            }
         }
     }
 
@@ -162,7 +180,11 @@ impl Bernoulli {
         let mut drawn = UBig::from(first);
         let mut drawn_bits = width;
         loop {
-            let digits = if drawn_bits <= 64 { UBig::from(head >> (64 - drawn_bits)) } else { p.prefix(drawn_bits) };
+            let digits = if drawn_bits <= 64 {
+                UBig::from(head >> (64 - drawn_bits))
+            } else {
+                p.prefix(drawn_bits)
+            };
             if drawn != digits {
                 return drawn < digits;
             }
@@ -185,7 +207,10 @@ mod tests {
     use whit_testkit::SeededBits;
 
     fn ratio(numerator: u128, denominator: u128) -> RBig {
-        Ratio::new(numerator, denominator).expect("not zero").as_rbig().clone()
+        Ratio::new(numerator, denominator)
+            .expect("not zero")
+            .as_rbig()
+            .clone()
     }
 
     fn rational(numerator: u128, denominator: u128) -> Bernoulli {
@@ -212,8 +237,19 @@ mod tests {
 
     #[test]
     fn enumeration_of_rationals() {
-        for (numerator, denominator) in [(1, 2), (1, 3), (2, 3), (255, 256), (1, 1 << 20), (123_456, 1_000_003)] {
-            check_all_widths(&rational(numerator, denominator), &ratio(numerator, denominator), &RBig::ZERO);
+        for (numerator, denominator) in [
+            (1, 2),
+            (1, 3),
+            (2, 3),
+            (255, 256),
+            (1, 1 << 20),
+            (123_456, 1_000_003),
+        ] {
+            check_all_widths(
+                &rational(numerator, denominator),
+                &ratio(numerator, denominator),
+                &RBig::ZERO,
+            );
         }
     }
 
@@ -224,8 +260,16 @@ mod tests {
             let x = ratio(numerator, denominator);
             let e = oracle::exp_neg(&x);
             check_all_widths(&Bernoulli::exp_neg(x.clone()), &e, &slack);
-            check_all_widths(&Bernoulli::logistic(x.clone()), &(&e / (RBig::ONE + &e)), &slack);
-            check_all_widths(&Bernoulli::tanh_half(x), &((RBig::ONE - &e) / (RBig::ONE + &e)), &slack);
+            check_all_widths(
+                &Bernoulli::logistic(x.clone()),
+                &(&e / (RBig::ONE + &e)),
+                &slack,
+            );
+            check_all_widths(
+                &Bernoulli::tanh_half(x),
+                &((RBig::ONE - &e) / (RBig::ONE + &e)),
+                &slack,
+            );
         }
     }
 
@@ -257,8 +301,14 @@ mod tests {
     #[test]
     fn deep_ties_are_decided_exactly() {
         let third = rational(1, 3);
-        assert!(third.sample(&mut Stubborn { left: 100, then: 0x5555_5555_5555_5554 }));
-        assert!(!third.sample(&mut Stubborn { left: 100, then: 0x5555_5555_5555_5556 }));
+        assert!(third.sample(&mut Stubborn {
+            left: 100,
+            then: 0x5555_5555_5555_5554
+        }));
+        assert!(!third.sample(&mut Stubborn {
+            left: 100,
+            then: 0x5555_5555_5555_5556
+        }));
     }
 
     #[test]
@@ -267,7 +317,10 @@ mod tests {
         impl Bits for Half {
             const WIDTH: u32 = 64;
             fn word(&mut self) -> u64 {
-                assert!(std::mem::replace(&mut self.0, false), "the first word decides");
+                assert!(
+                    std::mem::replace(&mut self.0, false),
+                    "the first word decides"
+                );
                 1 << 63
             }
         }

@@ -36,9 +36,16 @@ mod tests {
         let found = enumerate::<W, _>(oracle::depth(), |tape| uniform_below(bound, tape));
         let each = RBig::from_parts(1.into(), bound.into());
         let violations = found.violations(|&value| {
-            if value < bound { (each.clone(), each.clone()) } else { (RBig::ZERO, RBig::ZERO) }
+            if value < bound {
+                (each.clone(), each.clone())
+            } else {
+                (RBig::ZERO, RBig::ZERO)
+            }
         });
-        assert!(violations.is_empty(), "width {W}, bound {bound}: {violations:?}");
+        assert!(
+            violations.is_empty(),
+            "width {W}, bound {bound}: {violations:?}"
+        );
     }
 
     #[test]
