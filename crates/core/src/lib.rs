@@ -1,6 +1,6 @@
 //! The ground floor of `whit`: the words that every other crate speaks.
 //!
-//! - [`unit`]: [`Epsilon`], [`Delta`], [`Rho`], [`Mu`], [`Order`], [`Scale`], [`Rate`]: numbers that cannot be wrong.
+//! - [`mod@unit`]: [`Epsilon`], [`Delta`], [`Rho`], [`Mu`], [`Order`], [`Scale`], [`Rate`]: numbers that cannot be wrong.
 //! - [`Sensitivity`]: how far one privacy unit can move an answer, in a named norm, for a named neighbour relation.
 //! - [`Event`]: what a mechanism did, told to an accountant.
 //! - [`Secret`]: a value computed from private data. Only a mechanism turns one into something that may leave.

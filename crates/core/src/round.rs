@@ -2,7 +2,7 @@
 //!
 //! Costs go up, grants go down. The four basic operations of IEEE 754 err by at most half a unit in the last place, so one
 //! step outward is enough, and none is taken when the result is exact. The elementary functions come from `libm`, whose
-//! documented error is below one unit in the last place; we step [`ELEMENTARY_ULPS`] outward.
+//! documented error is below one unit in the last place; we step twice that outward.
 
 /// How far an elementary function steps outward: twice what `libm` documents.
 const ELEMENTARY_ULPS: u32 = 2;
