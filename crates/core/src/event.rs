@@ -51,6 +51,38 @@ pub enum Mechanism {
         /// The number of categories, at least two.
         categories: u64,
     },
+    /// A mechanism whose log-ratio of output probabilities between neighbours varies, over all outputs, by at most `epsilon`
+    /// (bounded range), such as the exponential mechanism. It is `epsilon`-DP and concentrated four times as well as a
+    /// mechanism of which only that is known.
+    BoundedRange {
+        /// The bound on the range, and on the loss.
+        epsilon: Ratio,
+    },
+    /// A mechanism that is `epsilon`-DP, and of which nothing else is known.
+    Pure {
+        /// The bound on the loss.
+        epsilon: Ratio,
+    },
+    /// A mechanism that is `(epsilon, delta)`-DP, and of which nothing else is known.
+    Approximate {
+        /// The bound on the loss.
+        epsilon: Ratio,
+        /// The slack.
+        delta: Probability,
+    },
+    /// A mechanism that is `rho`-zCDP, and of which nothing else is known.
+    Concentrated {
+        /// The bound on the concentrated loss.
+        rho: Ratio,
+    },
+    /// The choice which keys to show, each by the number of its units and the optimal curve for `(epsilon, delta)`, for units
+    /// that have one key. (A unit with `k` keys is a composition of `k` of these.)
+    PartitionSelection {
+        /// The bound on the loss for one key.
+        epsilon: Ratio,
+        /// The probability with which the key of a single unit is shown.
+        delta: Probability,
+    },
     /// Exactly `inner`, but sampled from a distribution that is within `total_variation` of the exact one on every input.
     Close {
         /// The mechanism that was meant.
