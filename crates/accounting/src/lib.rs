@@ -3,6 +3,7 @@
 //! - [`pure`]: the epsilon that no output exceeds.
 //! - [`zcdp`]: concentrated losses, which add up more gently, and their conversion to an epsilon at a delta.
 //! - [`price()`]: the cheapest epsilon that one of these proves for an [`Event`](whit_core::Event).
+//! - [`interpret`]: what a guarantee means for one person, and for a group.
 //! - [`calibrate`]: the least noise whose price stays within a target.
 //!
 //! **Every cost is a proven upper bound of the true one**, rounding errors included; every grant is rounded down. What
@@ -23,6 +24,7 @@
 pub mod calibrate;
 mod close;
 mod error;
+pub mod interpret;
 mod logarithm;
 mod price;
 pub mod pure;

@@ -4,7 +4,9 @@
 //! `whit`. stdout is data, stderr is talk.
 
 mod census;
+mod explain;
 mod outcome;
+mod plot;
 mod progress;
 mod stats;
 mod table;
@@ -39,6 +41,8 @@ Examples:
       The mean of a column of your own file.
   whit stats --help
       All statistics, with more examples.
+  whit explain --epsilon 0.5
+      What that protects from, in plain words.
 
 Exit codes:
   0  answered
@@ -50,6 +54,7 @@ Exit codes:
 #[derive(Subcommand)]
 enum Command {
     Stats(stats::Arguments),
+    Explain(explain::Arguments),
 }
 
 /// How to print.
@@ -80,10 +85,10 @@ fn main() -> ExitCode {
 /// The text for stdout.
 fn run(arguments: Vec<OsString>) -> Result<String, Failure> {
     match Arguments::try_parse_from(arguments) {
-        Ok(Arguments {
-            command: Command::Stats(arguments),
-            format,
-        }) => stats::run(arguments, format),
+        Ok(Arguments { command, format }) => match command {
+            Command::Stats(arguments) => stats::run(arguments, format),
+            Command::Explain(arguments) => explain::run(arguments, format),
+        },
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(error.to_string()),
             _ => Err(outcome::usage(&error)),

@@ -45,15 +45,20 @@ pub(crate) fn render(answer: &Answer) -> String {
     if !answer.recorded {
         add("budget", "not recorded: repeats add up".into());
     }
+    bars + &self::lines(&lines)
+}
+
+/// Names on the left, wrapped texts on the right.
+pub(crate) fn lines(lines: &[(String, String)]) -> String {
     let name_chars = lines
         .iter()
         .map(|(name, _)| name.chars().count())
         .max()
         .unwrap_or(0);
-    bars + &lines
+    lines
         .iter()
         .map(|(name, text)| line(name, name_chars, text))
-        .collect::<String>()
+        .collect()
 }
 
 fn title(answer: &Answer) -> String {

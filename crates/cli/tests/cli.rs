@@ -689,6 +689,63 @@ fn no_option_and_no_variable_makes_noise_repeat() {
     }
 }
 
+#[test]
+fn explain_speaks_to_people_and_programs() {
+    let explained = answer(&run(
+        "explain --epsilon 1 --delta 1e-6 --group 3 --prior 0.01 --format json",
+    ));
+    assert_eq!(number(&explained, "epsilon"), 3.0);
+    assert!(
+        number(&explained, "posterior_max") > 0.01 && number(&explained, "right_guesses_max") < 1.0
+    );
+    let table = run("explain --epsilon 0.1 --prior 0.01");
+    assert_eq!(table.code, 0);
+    // The seed of this project says 11% for an epsilon of 0.1.
+    for text in ["10.6% more", "at most 52.5% of the time", "at most 1.11%"] {
+        assert!(table.stdout.contains(text), "{}", table.stdout);
+    }
+    for arguments in [
+        "--epsilon -1",
+        "--epsilon NaN",
+        "--epsilon 1 --delta 1",
+        "--epsilon 1 --prior 2",
+        "--epsilon 1 --prior x",
+        "--epsilon 1 --group 0",
+        "--epsilon 1 --group -1",
+        "--epsilon 1 --plot picture.gif",
+        "--epsilon 1 --plot no/such/folder/picture.svg",
+    ] {
+        let refused = run(&format!("explain {arguments} --format json"));
+        assert_eq!(refused.code, 1, "{arguments}: {}", refused.stdout);
+        assert!(
+            refused.stdout.starts_with(r#"{"invalid":"#),
+            "{}",
+            refused.stdout
+        );
+    }
+    let none_left = run("explain --epsilon 1 --delta 1e-3 --group 1000 --format json");
+    assert_eq!(none_left.code, 2, "{}", none_left.stdout);
+}
+
+#[test]
+fn explain_draws() {
+    for (name, start) in [
+        ("region.svg", &b"<svg"[..]),
+        ("region.png", &b"\x89PNG"[..]),
+    ] {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let mut command = program();
+        command
+            .args(["explain", "--epsilon", "1", "--group", "2", "--plot"])
+            .arg(&path);
+        assert_eq!(finish(command, b"").code, 0);
+        assert!(
+            fs::read(&path).expect("it was drawn").starts_with(start),
+            "{name}"
+        );
+    }
+}
+
 fn cargo(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO"));
     let output = command

@@ -40,6 +40,7 @@
 //! # What is where
 //!
 //! - [`stats`]: count, sum, mean and histogram of a CSV file, from request to answer.
+//! - [`explain`]: what a guarantee means for one person.
 //! - [`Failure`]: how every door tells that there is no answer.
 //! - [`core`], [`mechanism`], [`accounting`]: the floors below, for those who build their own statistics.
 //!
@@ -47,6 +48,7 @@
 //! fails in a way that depends on what the data says.
 
 mod error;
+pub mod explain;
 mod failure;
 mod rows;
 pub mod stats;

@@ -1,0 +1,96 @@
+//! Plots as SVG or PNG, by the ending of the file's name.
+
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::{FontStyle, register_font};
+use whit::Failure;
+
+/// The size of a plot.
+const PIXELS: (u32, u32) = (900, 640);
+
+/// One line of a plot.
+pub(crate) struct Curve {
+    pub(crate) name: String,
+    pub(crate) points: Vec<(f64, f64)>,
+    pub(crate) colour: RGBColor,
+}
+
+/// Lines over the unit square.
+pub(crate) struct Plot {
+    pub(crate) title: String,
+    pub(crate) x_name: &'static str,
+    pub(crate) y_name: &'static str,
+    pub(crate) curves: Vec<Curve>,
+}
+
+impl Plot {
+    /// Draws and writes the file.
+    pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
+        let ending = path
+            .extension()
+            .and_then(|ending| ending.to_str())
+            .map(str::to_ascii_lowercase);
+        let drawn = match ending.as_deref() {
+            Some("svg") => self.draw(&SVGBackend::new(path, PIXELS).into_drawing_area()),
+            Some("png") => self.draw(&BitMapBackend::new(path, PIXELS).into_drawing_area()),
+            _ => {
+                let reason = "the plot's file name does not say what kind of picture it is";
+                return Err(Failure::invalid(
+                    "plot_kind",
+                    reason,
+                    "let it end in .svg or .png",
+                ));
+            }
+        };
+        drawn.ok_or_else(|| {
+            let suggestion = "name a file in a folder that exists and that you may write to";
+            Failure::invalid(
+                "plot_unwritable",
+                "the plot could not be written",
+                suggestion,
+            )
+        })
+    }
+
+    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Option<()> {
+        register_font("sans-serif", FontStyle::Normal, dejavu::sans::regular()).ok()?;
+        area.fill(&WHITE).ok()?;
+        let mut chart = ChartBuilder::on(area)
+            .caption(&self.title, ("sans-serif", 24))
+            .margin(16)
+            .x_label_area_size(52)
+            .y_label_area_size(64)
+            .build_cartesian_2d(0.0..1.0, 0.0..1.0)
+            .ok()?;
+        chart
+            .configure_mesh()
+            .x_desc(self.x_name)
+            .y_desc(self.y_name)
+            .axis_desc_style(("sans-serif", 17))
+            .label_style(("sans-serif", 14))
+            .light_line_style(WHITE)
+            .draw()
+            .ok()?;
+        for curve in &self.curves {
+            let style = curve.colour.stroke_width(3);
+            let series = chart
+                .draw_series(LineSeries::new(curve.points.iter().copied(), style))
+                .ok()?;
+            series
+                .label(&curve.name)
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], style));
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperRight)
+            .margin(12)
+            .background_style(WHITE.mix(0.9))
+            .border_style(BLACK.mix(0.3))
+            .label_font(("sans-serif", 15))
+            .draw()
+            .ok()?;
+        area.present().ok()
+    }
+}
