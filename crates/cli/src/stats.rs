@@ -5,7 +5,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use whit::stats::{BINS_DEFAULT, NoiseKind, Plan, Request, Statistic};
+use serde::Serialize;
+use whit::stats::{Answer, BINS_DEFAULT, NoiseKind, Plan, Request, Statistic};
 use whit::{Bounds, Failure, Neighbours, OsEntropy};
 
 use crate::progress::Progress;
@@ -16,6 +17,10 @@ use crate::{Format, census, table};
 /// The file's first line names its columns. Without a file, the bundled census data is used: 32,561 people with columns
 /// age, workclass, fnlwgt, education, education_num, marital_status, occupation, relationship, race, sex, capital_gain,
 /// capital_loss, hours_per_week, native_country and income.
+///
+/// Columns are separated by commas, and cells that hold commas, quotes or line ends must be quoted. The first line is public. A cell
+/// that is no number (empty, text, 1,000 or $5) is left out of sums, means and histograms; values beyond the range, infinite ones
+/// too, count as its end. With --unit, rows without a unit are left out. Answers may be negative: that is the noise.
 ///
 /// Nothing is recorded yet: if you ask again about the same people, the charges add up.
 #[derive(Args)]
@@ -137,7 +142,7 @@ struct CommonArguments {
     /// What is hidden: whether a unit is there at all, or only what it says
     #[arg(long, value_enum, default_value_t = Relation::AddRemove)]
     relation: Relation,
-    /// How often the interval covers the truth
+    /// How often the interval covers the truth, at least; in a histogram, for each bin on its own
     #[arg(
         long,
         value_name = "PROBABILITY",
@@ -168,7 +173,7 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
     let (request, file) = arguments.parse()?;
     let plan = Plan::new(request)?;
     if file.is_none() && format == Format::Table {
-        // Talk that nobody hears is no reason to stop.
+        // Programs read which data it is in the answer. Talk that nobody hears is no reason to stop.
         let _ = writeln!(
             io::stderr(),
             "No file was given, so this is the bundled census data: {}.",
@@ -178,7 +183,15 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
     let answer = plan.execute(open(file.as_deref())?, &mut OsEntropy::new())?;
     Ok(match format {
         Format::Table => table::render(&answer),
-        Format::Json => serde_json::to_string(&answer).expect("an answer is plain data"),
+        Format::Json => {
+            let data = match &file {
+                None => "bundled census",
+                Some(path) if path == Path::new("-") => "standard input",
+                Some(_) => "file",
+            };
+            let answer = &answer;
+            serde_json::to_string(&Printed { answer, data }).expect("an answer is plain data")
+        }
     })
 }
 
@@ -190,16 +203,37 @@ fn open(file: Option<&Path>) -> Result<Box<dyn Read>, Failure> {
     if path == Path::new("-") {
         return Ok(Box::new(Progress::new(io::stdin().lock(), None)));
     }
-    let file = File::open(path).map_err(|error| {
-        let reason = format!("the file {path:?} cannot be opened: {}", error.kind());
-        Failure::invalid(
-            "unreadable_file",
-            &reason,
-            "give the path of a CSV file that you may read, or none for the bundled data",
-        )
-    })?;
-    let bytes_total = file.metadata().ok().map(|metadata| metadata.len());
-    Ok(Box::new(Progress::new(file, bytes_total)))
+    let file = File::open(path).map_err(|error| unreadable(path, error.kind()))?;
+    let metadata = file.metadata().ok();
+    if metadata.as_ref().is_some_and(|metadata| metadata.is_dir()) {
+        return Err(unreadable(path, io::ErrorKind::IsADirectory));
+    }
+    Ok(Box::new(Progress::new(
+        file,
+        metadata.map(|metadata| metadata.len()),
+    )))
+}
+
+fn unreadable(path: &Path, kind: io::ErrorKind) -> Failure {
+    let why = match kind {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+        io::ErrorKind::PermissionDenied => "you may not read it".to_owned(),
+        other => other.to_string(),
+    };
+    Failure::invalid(
+        "unreadable_file",
+        &format!("the file {path:?} cannot be read: {why}"),
+        "give the path of a CSV file that you may read, or none for the bundled data",
+    )
+}
+
+/// An answer, and which data it is about.
+#[derive(Serialize)]
+struct Printed<'a> {
+    #[serde(flatten)]
+    answer: &'a Answer,
+    data: &'a str,
 }
 
 impl Arguments {
@@ -253,7 +287,7 @@ impl CommonArguments {
 
 fn whole_number(what: &str, text: &str) -> Result<u32, Failure> {
     text.trim().parse().map_err(|_| {
-        let reason = format!("{what} is not a whole number, or too large");
+        let reason = format!("{what} is not a whole number below 2^32");
         Failure::invalid("not_a_number", &reason, "write a whole number such as 10")
     })
 }

@@ -341,7 +341,7 @@ fn neighbours_look_alike() {
     }
 }
 
-const COMMON_KEYS: [&str; 12] = [
+const COMMON_KEYS: [&str; 13] = [
     "confidence",
     "epsilon",
     "delta",
@@ -354,6 +354,7 @@ const COMMON_KEYS: [&str; 12] = [
     "noise",
     "recorded",
     "guarantee",
+    "data",
 ];
 
 #[test]
@@ -556,11 +557,16 @@ fn bundled_data_is_credited_on_stderr() {
 fn standard_input_and_a_file_are_the_same() {
     let csv = b"x\n1\n2\n3\n";
     let path = file("same.csv", csv);
-    let from_file = answer(&run(&format!(
+    let mut from_file = answer(&run(&format!(
         "stats count {} --epsilon 50 --format json",
         path.display()
     )));
     let from_stdin = answer(&run_on(csv, "stats count - --epsilon 50 --format json"));
+    assert_eq!(
+        (&from_file["data"], &from_stdin["data"]),
+        (&"file".into(), &"standard input".into())
+    );
+    from_file["data"] = "standard input".into();
     assert_eq!(from_file, from_stdin);
     assert_eq!(number(&from_file, "answer"), 3.0);
 }

@@ -65,8 +65,8 @@ macro_rules! float_unit {
 }
 
 float_unit!(
-    /// The privacy loss that no output exceeds (up to [`Delta`]). Finite, `>= 0`.
-    Epsilon, "epsilon", "a finite number, zero or more", |value| value.is_finite() && value >= 0.0
+    /// The privacy loss that no output exceeds (up to [`Delta`]). Finite, `>= 0`; zero is what nothing costs.
+    Epsilon, "epsilon", "a finite number above zero", |value| value.is_finite() && value >= 0.0
 );
 float_unit!(
     /// The slack of approximate differential privacy, in `[0, 1)`.

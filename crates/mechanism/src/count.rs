@@ -4,7 +4,7 @@
 //! **Guarantee.** That of the noise at sensitivity `k`, the most rows of one unit that count; `1` if each row is a unit.
 //! **Proof.** Adding or removing a unit changes the count by the number of its rows, `0..=k`. Replacing one changes it by the
 //!   difference of two such numbers. (A row may count or not, depending on its cells, so this holds for rows too.)
-//! **Error.** That of the noise. The interval is cut at zero, which loses no coverage.
+//! **Error.** That of the noise. Answers and intervals may be negative: cutting them off would bias sums of them.
 
 use whit_core::{Confidence, Entropy, Event, L1, L2, Ratio, Relation, Secret, Sensitivity};
 
@@ -77,8 +77,8 @@ impl<R: Relation> NoisyCount<R> {
             let answer = noisy as f64;
             Estimate {
                 answer,
-                low: (answer - half_width).max(0.0),
-                high: (answer + half_width).max(0.0),
+                low: answer - half_width,
+                high: answer + half_width,
             }
         }))
     }

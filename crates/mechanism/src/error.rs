@@ -15,7 +15,7 @@ pub enum Error {
     #[error(transparent)]
     Entropy(#[from] EntropyFailure),
     /// The bounds of a range are reversed, equal or not finite.
-    #[error("the range {lower},{upper} is empty or not finite")]
+    #[error("the range {lower:e},{upper:e} is empty, not finite, or beyond what can be told apart")]
     EmptyRange {
         /// The lower bound as given.
         lower: f64,

@@ -29,7 +29,7 @@ pub struct Histogram<R: Relation> {
 }
 
 /// More bins than this are no histogram.
-const BINS_MAX: u32 = 1 << 24;
+const BINS_MAX: u32 = 1 << 20;
 
 impl<R: Relation> Histogram<R> {
     /// A histogram of rows that were bounded so.
@@ -76,12 +76,10 @@ impl<R: Relation> Histogram<R> {
         let grid = self.bounds.grid();
         let [lower, upper] =
             [self.bounds.lower(), self.bounds.upper()].map(|steps| grid.value(i128::from(steps)));
+        let bins = f64::from(self.bins);
         let edge = |i: u32| {
-            if i == self.bins {
-                upper
-            } else {
-                lower + (upper - lower) * (f64::from(i) / f64::from(self.bins))
-            }
+            let share = f64::from(i);
+            (lower * (bins - share) + upper * share) / bins
         };
         (edge(index), edge(index + 1))
     }
@@ -143,8 +141,8 @@ impl<R: Relation> NoisyHistogram<R> {
             .map(|noisy| {
                 let estimate = |answer: f64| Estimate {
                     answer,
-                    low: (answer - half_width).max(0.0),
-                    high: (answer + half_width).max(0.0),
+                    low: answer - half_width,
+                    high: answer + half_width,
                 };
                 noisy
                     .into_iter()

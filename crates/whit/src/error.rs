@@ -84,6 +84,9 @@ pub enum Error {
         /// The column that was wanted.
         column: String,
     },
+    /// Under replace-one every row must be seen, and in a file of one column an empty cell is an empty line.
+    #[error("in a file of one column an empty cell is an empty line, which is no row, so the number of rows is not public")]
+    OneColumn,
     /// The reader failed, at the header or later. Always the same text.
     #[error("the file cannot be read")]
     Unreadable,
@@ -123,7 +126,7 @@ impl Fault for Error {
             | Self::MissingColumn { .. }
             | Self::RepeatedColumn { .. }
             | Self::Unreadable => FaultKind::Invalid,
-            Self::UnknownRelation { .. } => FaultKind::Refused,
+            Self::UnknownRelation { .. } | Self::OneColumn => FaultKind::Refused,
             Self::Overcharged | Self::EventChanged => FaultKind::Bug,
         }
     }
@@ -145,6 +148,7 @@ impl Fault for Error {
             Self::HeaderNotText { .. } => "header_not_text",
             Self::MissingColumn { .. } => "missing_column",
             Self::RepeatedColumn { .. } => "repeated_column",
+            Self::OneColumn => "one_column",
             Self::Unreadable => "unreadable_file",
             Self::Overcharged => "overcharged",
             Self::EventChanged => "event_changed",
@@ -180,8 +184,9 @@ impl Fault for Error {
             Self::NoHeader { .. } => "give a CSV file whose first line names its columns",
             Self::HeaderNotText { .. } => "save the file as CSV in UTF-8",
             Self::MissingColumn { .. } | Self::RepeatedColumn { .. } => {
-                "compare with the first line of the file, which must name each column that is used exactly once"
+                "compare with the first line of the file, which must name each column that is used exactly once, with commas between"
             }
+            Self::OneColumn => "use add-remove, or add a column that is never empty, such as a row number",
             Self::Unreadable => {
                 "check that it is a file, that you may read it, and that its disk is well"
             }

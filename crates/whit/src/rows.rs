@@ -80,6 +80,11 @@ impl<R: Read> Rows<R> {
         }
     }
 
+    /// How many columns the header names.
+    pub(crate) fn columns(&self) -> usize {
+        self.names.len()
+    }
+
     /// The next row, until the file ends or fails.
     pub(crate) fn next(&mut self) -> Option<Row<'_>> {
         if self.state == State::Reading {

@@ -103,6 +103,9 @@ impl Plan {
         let mut rows = Rows::open(csv, column.or(unit))?;
         let column = column.map(|name| rows.column(name)).transpose()?;
         let unit = unit.map(|name| rows.column(name)).transpose()?;
+        if matches!(self.query, Query::ReplaceOne(_)) && unit.is_none() && rows.columns() == 1 {
+            return Err(Error::OneColumn);
+        }
         let cell = Cell::new(self.request.statistic, column);
         let release = match unit {
             None => {
@@ -692,6 +695,18 @@ mod tests {
             request.unit = Some("who".into());
             request.rows_per_unit = Some(0);
         });
+    }
+
+    /// An empty line is no row, so a file of one column could not keep its number of rows when one says nothing.
+    #[test]
+    fn one_column_keeps_no_public_number_of_rows() {
+        for statistic in statistics() {
+            let mut request = request(statistic, 1.0);
+            request.relation = Neighbours::ReplaceOne;
+            let refused = answer(request.clone(), b"x\n1\n\n2\n").expect_err("refused");
+            assert_eq!((refused.code(), refused.kind()), ("one_column", FaultKind::Refused));
+            assert!(answer(request, b"x,y\n1,\n,\n2,\n").is_ok());
+        }
     }
 
     #[test]
