@@ -4,6 +4,7 @@
 //! shipped binary links it.
 
 mod entropy;
+pub mod mutant;
 mod neighbour;
 
 pub use entropy::{FailingEntropy, Seeded, SeededBits};
@@ -11,5 +12,14 @@ pub use neighbour::NeighbourPair;
 
 /// Is the long form of the suites wanted (`WHIT_LONG=1`)?
 pub fn long() -> bool {
-    std::env::var_os("WHIT_LONG").is_some_and(|value| value == "1")
+    is_set("WHIT_LONG")
+}
+
+/// Are fresh seeds wanted, in the long form or alone (`WHIT_FRESH=1`)?
+pub fn fresh() -> bool {
+    long() || is_set("WHIT_FRESH")
+}
+
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| value == "1")
 }
