@@ -65,6 +65,18 @@ pub enum Error {
         /// A distance that passes for this delta.
         total_variation_passing: f64,
     },
+    /// Parts that have a delta themselves need more than there is, or leave nothing to other parts that need some.
+    #[error(
+        "parts with a delta of their own, {delta_parts:e} together, leave no room within delta {delta:e}"
+    )]
+    NoRoom {
+        /// What these parts need together.
+        delta_parts: f64,
+        /// The delta that was asked for.
+        delta: f64,
+        /// A delta that passes for the whole; none is offered if it is one or more.
+        delta_passing: f64,
+    },
     /// The target needs more noise than the largest scale.
     #[error("no noise scale up to 2^96 reaches epsilon {epsilon:e} at delta {delta:e}")]
     OutOfReach {
@@ -96,6 +108,7 @@ impl Fault for Error {
             | Self::NeedsDelta { .. }
             | Self::Unbounded { .. }
             | Self::TooCoarse { .. }
+            | Self::NoRoom { .. }
             | Self::OutOfReach { .. } => FaultKind::Refused,
             Self::Unverified { .. } => FaultKind::Bug,
         }
@@ -112,6 +125,7 @@ impl Fault for Error {
             Self::NeedsDelta { .. } => "needs_delta",
             Self::Unbounded { .. } => "unbounded_loss",
             Self::TooCoarse { .. } => "sampler_too_coarse",
+            Self::NoRoom { .. } => "no_room_for_delta",
             Self::OutOfReach { .. } => "out_of_reach",
             Self::Unverified { .. } => "unverified_calibration",
         }
@@ -146,6 +160,14 @@ impl Fault for Error {
                     format!("{sample}, or ask for a delta of {delta_passing:e} or more")
                 } else {
                     sample
+                }
+            }
+            Self::NoRoom { delta_passing, .. } => {
+                let fewer = "have fewer parts with a delta of their own, or smaller deltas in them";
+                if *delta_passing < 1.0 {
+                    format!("ask for a delta of {delta_passing:e} or more, or {fewer}")
+                } else {
+                    fewer.into()
                 }
             }
             Self::OutOfReach { .. } => {
@@ -183,5 +205,17 @@ mod tests {
         assert!(coarse(0.5).suggestion().contains("delta"));
         assert!(!coarse(1.0).suggestion().contains("delta"));
         assert!(!coarse(f64::INFINITY).suggestion().contains("delta"));
+        let no_room = |delta_passing| Error::NoRoom {
+            delta_parts: 1e-5,
+            delta: 1e-6,
+            delta_passing,
+        };
+        assert!(
+            no_room(2e-5)
+                .suggestion()
+                .starts_with("ask for a delta of 2e-5 or more")
+        );
+        assert!(!no_room(1.0).suggestion().contains("ask"));
+        assert!(!no_room(f64::INFINITY).suggestion().contains("ask"));
     }
 }

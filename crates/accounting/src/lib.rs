@@ -2,7 +2,8 @@
 //!
 //! - [`pure`]: the epsilon that no output exceeds.
 //! - [`zcdp`]: concentrated losses, which add up more gently, and their conversion to an epsilon at a delta.
-//! - [`price()`]: the cheapest epsilon that one of these proves for an [`Event`](whit_core::Event).
+//! - [`price()`]: the cheapest epsilon that one of these proves for an [`Event`](whit_core::Event), with what inexact
+//!   samplers and parts with a delta of their own add.
 //! - [`interpret`]: what a guarantee means for one person, and for a group.
 //! - [`calibrate`]: the least noise whose price stays within a target.
 //!
@@ -21,6 +22,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod approximate;
+mod bound;
+mod bounded_range;
 pub mod calibrate;
 mod close;
 mod error;

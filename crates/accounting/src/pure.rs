@@ -15,8 +15,12 @@
 //!
 //! **Composition** of mechanisms with independent noise: probabilities multiply, so the epsilons add. [DR14, Thm 3.14]
 //!
+//! **Bounded range `ε`** is `ε`-DP: the proof stands in `bounded_range.rs`. What is only known as pure costs what it
+//! says, and so does what has an epsilon and a delta of exactly zero. A concentrated loss of exactly zero is no loss: no
+//! divergence means equal distributions.
+//!
 //! The discrete Gaussian has unbounded loss as soon as one output can move, and a mechanism that is only close to
-//! another inherits its guarantee up to a slack; both need a delta and are refused here.
+//! another inherits its guarantee up to a slack; these, and whatever has a delta or a concentrated loss, are refused here.
 
 use whit_core::{Epsilon, Mechanism, Probability, Ratio, round};
 
@@ -39,6 +43,16 @@ pub fn epsilon(mechanism: &Mechanism) -> Result<Epsilon> {
         Mechanism::RandomizedResponse { keep, categories } => {
             randomized_response(keep, *categories)
         }
+        Mechanism::BoundedRange { epsilon } | Mechanism::Pure { epsilon } => {
+            bounded(epsilon.to_f64_up())
+        }
+        Mechanism::Approximate { epsilon, delta }
+        | Mechanism::PartitionSelection { epsilon, delta }
+            if delta.ratio().is_zero() =>
+        {
+            bounded(epsilon.to_f64_up())
+        }
+        Mechanism::Concentrated { rho } if rho.is_zero() => Ok(Epsilon::ZERO),
         Mechanism::Composition(parts) => parts.iter().try_fold(Epsilon::ZERO, |sum, part| {
             bounded(round::add_up(sum.value(), epsilon(part)?.value()))
         }),
@@ -46,7 +60,11 @@ pub fn epsilon(mechanism: &Mechanism) -> Result<Epsilon> {
             sensitivity_l2_square,
             ..
         } if sensitivity_l2_square.is_zero() => Ok(Epsilon::ZERO),
-        Mechanism::DiscreteGaussian { .. } | Mechanism::Close { .. } => Err(Error::NoGuarantee {
+        Mechanism::DiscreteGaussian { .. }
+        | Mechanism::Approximate { .. }
+        | Mechanism::PartitionSelection { .. }
+        | Mechanism::Concentrated { .. }
+        | Mechanism::Close { .. } => Err(Error::NoGuarantee {
             mechanism: name(mechanism),
             notion: "pure epsilon",
         }),

@@ -105,3 +105,51 @@ fn never_below_two_discrete_gaussians_together() {
         }
     }
 }
+
+/// At least the truth, and hardly more.
+fn check(what: &str, found: f64, truth: f64) {
+    let near = found >= truth && found <= truth * (1.0 + 1e-11);
+    assert!(near, "{what}: {found:e}, truth {truth:e}");
+}
+
+/// Minimised over the order with mpmath 1.4.1, 60 digits, from the textbook form in `α` (not the form in `t`).
+#[test]
+fn delta_matches_high_precision() {
+    for (rho, epsilon, truth) in [
+        (0.025, 1.0, 1.336_131_906_403_223_3e-6),
+        (0.5, 5.0, 2.896_122_809_384_795e-6),
+        (0.5, 0.0, 0.558_835_639_347_434_6),
+        (0.125, 3.0, 2.001_433_474_824_004e-9),
+        (1e-6, 0.01, 1.016_918_072_347_650_6e-15),
+        (8.0, 20.0, 3.291_096_733_659_162_5e-3),
+        (0.005, 2.0, 6.902_234_166_607_615e-90),
+        (0.5, 30.0, 1.306_101_359_290_877e-191),
+        (1e-10, 0.0, 8.577_638_849_464_107e-6),
+    ] {
+        let rho = Rho::new(rho).expect("finite");
+        check("delta", delta_at(rho, epsilon), truth);
+    }
+}
+
+/// From the same source, by bisection with 60 digits.
+#[test]
+fn epsilon_matches_high_precision() {
+    for (rho, delta, truth) in [
+        (0.025, 1e-6, 1.014_074_254_726_127_9),
+        (0.5, 1e-6, 5.221_534_444_530_169),
+        (0.5, 1e-10, 6.839_329_413_120_848),
+        (0.125, 1e-5, 2.165_715_545_175_485),
+        (1e-4, 1e-9, 0.074_362_793_114_136_25),
+        (8.0, 1e-12, 36.734_297_478_827_04),
+        (0.5, 1e-300, 37.544_558_965_922_12),
+        (1e-12, 1e-3, 0.0),
+        (100.0, 0.5, 113.096_973_372_253_52),
+    ] {
+        let (rho, delta) = (
+            Rho::new(rho).expect("finite"),
+            Delta::new(delta).expect("below one"),
+        );
+        let found = zcdp::epsilon(rho, delta).expect("finite").value();
+        check("epsilon", found, truth);
+    }
+}

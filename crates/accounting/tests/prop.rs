@@ -55,7 +55,28 @@ fn mechanism() -> impl Strategy<Value = Mechanism> {
             keep: Probability::new(ratio(keep)).expect("at most one"),
             categories,
         }),
+        magnitude(1e-4, 10.0).prop_map(|epsilon| Mechanism::BoundedRange {
+            epsilon: ratio(epsilon)
+        }),
+        magnitude(1e-4, 10.0).prop_map(|epsilon| Mechanism::Pure {
+            epsilon: ratio(epsilon)
+        }),
+        magnitude(1e-6, 10.0).prop_map(|rho| Mechanism::Concentrated { rho: ratio(rho) }),
     ]
+}
+
+fn approximate(epsilon: f64, delta: f64) -> Mechanism {
+    Mechanism::Approximate {
+        epsilon: ratio(epsilon),
+        delta: Probability::new(ratio(delta)).expect("at most one"),
+    }
+}
+
+/// Together at most 4e-4.
+fn approximates() -> impl Strategy<Value = Vec<Mechanism>> {
+    let part = (magnitude(1e-4, 5.0), magnitude(1e-15, 1e-4))
+        .prop_map(|(epsilon, delta)| approximate(epsilon, delta));
+    prop::collection::vec(part, 0..5)
 }
 
 proptest! {
@@ -138,6 +159,93 @@ proptest! {
             }
             Err(error) => prop_assert!(matches!(error, Error::TooCoarse { .. }), "{error}"),
         }
+    }
+
+    /// Whatever is mixed: interleaved, nested or in a row, the same; never below any share of it; cheaper at more delta.
+    #[test]
+    fn mixed_compositions_are_monotone(
+        rest in prop::collection::vec(mechanism(), 0..4),
+        with_delta in approximates(),
+        slack in magnitude(1e-3, 0.1),
+        factor in 1.0_f64..5.0,
+    ) {
+        let at = |parts: &[Mechanism], slack| {
+            let found = price(&event(Mechanism::Composition(parts.to_vec())), delta(slack)).expect("delta is enough");
+            assert!(found.delta.value() <= slack, "{found:?}");
+            found.epsilon.value()
+        };
+        let row: Vec<_> = rest.iter().chain(&with_delta).cloned().collect();
+        let whole = at(&row, slack);
+        let mut nested = vec![Mechanism::Composition(with_delta.clone())];
+        nested.extend(rest.iter().rev().map(|part| Mechanism::Composition(vec![part.clone()])));
+        let again = at(&nested, slack);
+        prop_assert!(whole <= again * ROOM && again <= whole * ROOM);
+        prop_assert!(at(&row, slack * factor) <= whole * ROOM);
+        prop_assert!(at(&rest, slack) <= whole * ROOM);
+        prop_assert!(at(&with_delta, slack) <= whole * ROOM);
+        if let Some((_, fewer)) = row.split_last() {
+            prop_assert!(at(fewer, slack) <= whole * ROOM);
+        }
+    }
+
+    /// The whole is what the rest costs at what is left, and the epsilons of the other parts.
+    #[test]
+    fn parts_with_a_delta_add_their_epsilons(
+        rest in prop::collection::vec(mechanism(), 0..4),
+        own in magnitude(1e-4, 5.0),
+        share in 0.01_f64..0.99,
+        slack in magnitude(1e-12, 0.1),
+    ) {
+        let alone = price(&event(Mechanism::Composition(rest.clone())), delta(slack * (1.0 - share))).expect("finite");
+        let mut parts = rest;
+        parts.push(approximate(own, slack * share));
+        let whole = price(&event(Mechanism::Composition(parts)), delta(slack)).expect("delta is enough");
+        let expected = alone.epsilon.value() + own;
+        prop_assert!(whole.epsilon.value() <= expected * ROOM && expected <= whole.epsilon.value() * ROOM);
+        prop_assert!(whole.delta.value() <= slack);
+    }
+
+    #[test]
+    fn refusals_offer_what_passes(
+        rest in prop::collection::vec(mechanism(), 0..3),
+        own in magnitude(1e-15, 0.3),
+        tau in magnitude(1e-40, 1e-3),
+        slack in magnitude(1e-15, 0.3),
+    ) {
+        let mut parts = rest;
+        parts.push(approximate(0.5, own));
+        let total_variation = Probability::new(ratio(tau)).expect("at most one");
+        let whole = Mechanism::Close { inner: Box::new(Mechanism::Composition(parts)), total_variation };
+        match price(&event(whole.clone()), delta(slack)) {
+            Ok(found) => prop_assert!(own <= found.delta.value() && found.delta.value() <= slack),
+            Err(Error::NoRoom { delta_passing, .. } | Error::TooCoarse { delta_passing, .. }) => {
+                prop_assert!(delta_passing > slack);
+                if delta_passing < 1.0 {
+                    let found = price(&event(whole), delta(delta_passing));
+                    prop_assert!(found.is_ok(), "{:?}", found);
+                }
+            }
+            Err(error) => prop_assert!(false, "{error}"),
+        }
+    }
+
+    /// Knowing more never costs more, and a larger loss never less.
+    #[test]
+    fn bounded_range_costs_at_most_what_pure_costs(
+        loss in magnitude(1e-6, 30.0),
+        factor in 1.0_f64..3.0,
+        count in 1_usize..200,
+        slack in magnitude(1e-12, 0.1),
+    ) {
+        let at = |part: Mechanism| {
+            let parts = Mechanism::Composition(vec![part; count]);
+            price(&event(parts), delta(slack)).expect("finite").epsilon.value()
+        };
+        let range = |loss| at(Mechanism::BoundedRange { epsilon: ratio(loss) });
+        let pure = |loss| at(Mechanism::Pure { epsilon: ratio(loss) });
+        prop_assert!(range(loss) <= pure(loss) * ROOM);
+        prop_assert!(range(loss) <= range(loss * factor) * ROOM);
+        prop_assert!(pure(loss) <= pure(loss * factor) * ROOM);
     }
 
     #[test]
