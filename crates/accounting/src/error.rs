@@ -33,6 +33,14 @@ pub enum Error {
         /// The notion, such as `pure epsilon`.
         notion: &'static str,
     },
+    /// A mechanism that protects nobody under this neighbour relation.
+    #[error("{mechanism} is not private under {neighbours}")]
+    WrongRelation {
+        /// The mechanism's name.
+        mechanism: String,
+        /// The relation of the event.
+        neighbours: whit_core::Neighbours,
+    },
     /// A mechanism that is newer than this accountant. There is no default price.
     #[error("{mechanism} is not known to this accountant")]
     UnknownMechanism {
@@ -104,6 +112,7 @@ impl Fault for Error {
                 FaultKind::Invalid
             }
             Self::NoGuarantee { .. }
+            | Self::WrongRelation { .. }
             | Self::UnknownMechanism { .. }
             | Self::NeedsDelta { .. }
             | Self::Unbounded { .. }
@@ -121,6 +130,7 @@ impl Fault for Error {
             Self::ZeroTarget { .. } => "zero_target",
             Self::TooFewCategories { .. } => "too_few_categories",
             Self::NoGuarantee { .. } => "no_guarantee",
+            Self::WrongRelation { .. } => "wrong_relation",
             Self::UnknownMechanism { .. } => "unknown_mechanism",
             Self::NeedsDelta { .. } => "needs_delta",
             Self::Unbounded { .. } => "unbounded_loss",
@@ -139,6 +149,9 @@ impl Fault for Error {
             }
             Self::ZeroTarget { what } => format!("give {what} as a number above zero"),
             Self::TooFewCategories { .. } => "name at least two categories".into(),
+            Self::WrongRelation { .. } => {
+                "use it under replace-one, where it is public who reports".into()
+            }
             Self::NoGuarantee { .. } | Self::NeedsDelta { .. } => {
                 "price the event at a delta above zero, such as 1e-6".into()
             }

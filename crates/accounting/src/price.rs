@@ -34,6 +34,7 @@ pub struct Price {
 /// Pure accounting leaves all of `delta` unspent, but for what an inexact sampler and parts with a delta of their own
 /// need, and is preferred when it is no dearer; converted losses spend `delta` whole.
 pub fn price(event: &Event, delta: Delta) -> Result<Price> {
+    check_relation(event.mechanism(), event.neighbours())?;
     let Bound {
         epsilon,
         delta,
@@ -45,6 +46,23 @@ pub fn price(event: &Event, delta: Delta) -> Result<Price> {
         neighbours: event.neighbours(),
         theorem,
     })
+}
+
+/// Randomized response publishes one report per unit, so it hides what a unit says and not that it is there.
+fn check_relation(mechanism: &Mechanism, neighbours: Neighbours) -> Result<()> {
+    match mechanism {
+        Mechanism::RandomizedResponse { .. } if neighbours != Neighbours::ReplaceOne => {
+            Err(Error::WrongRelation {
+                mechanism: pure::name(mechanism),
+                neighbours,
+            })
+        }
+        Mechanism::Close { inner, .. } => check_relation(inner, neighbours),
+        Mechanism::Composition(parts) => parts
+            .iter()
+            .try_for_each(|part| check_relation(part, neighbours)),
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn cheapest(mechanism: &Mechanism, delta: Delta) -> Result<Bound> {
@@ -124,6 +142,23 @@ mod tests {
             &Event::new(Neighbours::AddRemove, mechanism),
             Delta::new(delta)?,
         )
+    }
+
+    #[test]
+    fn randomized_response_hides_nobodys_presence() {
+        let keep = whit_core::Probability::new(whit_core::Ratio::new(3, 4).expect("4"))
+            .expect("below one");
+        let response = Mechanism::RandomizedResponse {
+            keep,
+            categories: 2,
+        };
+        let both = Mechanism::Composition(vec![response.clone(), response]);
+        let priced = |neighbours| price(&Event::new(neighbours, both.clone()), Delta::ZERO);
+        assert!(matches!(
+            priced(Neighbours::AddRemove),
+            Err(Error::WrongRelation { .. })
+        ));
+        assert!(priced(Neighbours::ReplaceOne).is_ok());
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn close(inner: Mechanism, total_variation: f64) -> Mechanism {
 
 fn priced(mechanism: Mechanism, delta: f64) -> Result<Price> {
     price(
-        &Event::new(Neighbours::AddRemove, mechanism),
+        &Event::new(Neighbours::ReplaceOne, mechanism),
         Delta::new(delta)?,
     )
 }

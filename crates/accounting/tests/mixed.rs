@@ -62,7 +62,7 @@ fn all(parts: impl IntoIterator<Item = Mechanism>) -> Mechanism {
 
 fn priced(mechanism: Mechanism, delta: f64) -> Result<Price> {
     price(
-        &Event::new(Neighbours::AddRemove, mechanism),
+        &Event::new(Neighbours::ReplaceOne, mechanism),
         Delta::new(delta)?,
     )
 }

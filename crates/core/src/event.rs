@@ -20,7 +20,7 @@ pub struct Event {
 
 /// The mechanisms an event can name. Numbers are exact; where a bound was taken, it was taken against the caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Mechanism {
     /// Integers plus independent noise with `Pr[z] ∝ exp(-|z|/scale)` in each of `coordinates`; the integer vectors of
@@ -209,6 +209,14 @@ mod tests {
                 "version {version} was read"
             );
         }
+        let extra = text.replace(
+            "\"coordinates\":1",
+            "\"coordinates\":1,\"rows_per_unit\":50",
+        );
+        assert!(
+            serde_json::from_str::<Event>(&extra).is_err(),
+            "a field that is not known may matter"
+        );
         let unknown = text.replace("discrete_laplace", "telepathy");
         assert!(serde_json::from_str::<Event>(&unknown).is_err());
     }

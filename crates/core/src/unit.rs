@@ -115,6 +115,11 @@ impl Epsilon {
 impl Delta {
     /// No slack: pure differential privacy.
     pub const ZERO: Self = Self(0.0);
+
+    /// Slack adds up. Rounds up; `None` when nothing is left of the guarantee.
+    pub fn checked_add(self, other: Self) -> Option<Self> {
+        Self::new(round::add_up(self.0, other.0)).ok()
+    }
 }
 
 /// Basic composition: losses add up. Rounds up, so that the sum is never below the true one.
@@ -123,14 +128,6 @@ impl std::ops::Add for Epsilon {
     fn add(self, other: Self) -> Self {
         // Beyond the largest float the sum saturates; a budget that large protects nobody anyway.
         Self(round::add_up(self.0, other.0).min(f64::MAX))
-    }
-}
-
-/// Slack adds up. Rounds up and saturates just below one.
-impl std::ops::Add for Delta {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self(round::add_up(self.0, other.0).min(1.0_f64.next_down()))
     }
 }
 
@@ -279,7 +276,8 @@ mod tests {
         let huge = Epsilon::new(f64::MAX).expect("finite");
         assert_eq!((huge + huge).value(), f64::MAX);
         let most = Delta::new(0.75).expect("below one");
-        assert!((most + most).value() < 1.0);
+        assert_eq!(most.checked_add(most), None);
+        assert_eq!(most.checked_add(Delta::ZERO), Some(most));
     }
 
     #[test]

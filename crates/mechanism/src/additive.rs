@@ -12,8 +12,9 @@ mod sealed {
     impl Sealed for i128 {}
 }
 
-/// The integers that noise is added to. Addition saturates at the ends: clamping is post-processing when it happens after
-/// the noise, so the guarantee is the same for every input.
+/// The integers that noise is added to. Sums are clamped to the ends of the type, which is post-processing; wide integers to
+/// `±2^126`, before and after. (Noise itself is cut off beyond `2^127`, and so far out that the clamp hides it: a value within
+/// `±2^126` plus such noise is at the end either way.)
 pub trait Integer: sealed::Sealed + Copy {
     /// As the widest integer.
     fn widen(self) -> i128;
@@ -30,12 +31,15 @@ impl Integer for i64 {
     }
 }
 
+/// The ends of wide integers.
+const WIDE: i128 = 1 << 126;
+
 impl Integer for i128 {
     fn widen(self) -> i128 {
-        self
+        self.clamp(-WIDE, WIDE)
     }
     fn narrow(wide: i128) -> Self {
-        wide
+        wide.clamp(-WIDE, WIDE)
     }
 }
 

@@ -299,5 +299,17 @@ mod tests {
         };
         let tv = total_variation.ratio().to_f64_up();
         assert!(tv > 0.0 && tv < 1e-33, "{tv}");
+        let single = mechanism.event();
+        let Mechanism::Close {
+            total_variation: each,
+            ..
+        } = single.mechanism()
+        else {
+            panic!("claims to be exact")
+        };
+        assert_eq!(
+            *total_variation.ratio(),
+            each.ratio() * &Ratio::from(1000_u64)
+        );
     }
 }

@@ -40,7 +40,10 @@ const BUFFER_BYTES: usize = BUFFER_WORDS * 8;
 const REFILLS_PER_NONCE: u64 = (1 << 32) / (BUFFER_BYTES as u64 / 64) - 1;
 
 /// A ChaCha20 key stream, read in words. Not `Clone`: two copies would draw the same noise.
-pub struct ChaChaBits {
+pub struct ChaChaBits(Box<State>);
+
+/// In one place on the heap, so that moving the stream leaves no copies behind.
+struct State {
     key: [u8; 32],
     nonce: u64,
     refills: u64,
@@ -53,23 +56,25 @@ impl ChaChaBits {
     fn keyed_by(
         fill: impl FnOnce(&mut [u8]) -> Result<(), EntropyFailure>,
     ) -> Result<Self, EntropyFailure> {
-        let mut key = [0; 32];
-        fill(&mut key)?;
-        // A source that reports success but fills nothing would make all noise known.
-        if key == [0; 32] {
-            return Err(EntropyFailure);
-        }
-        let cipher = cipher(&key, 0);
-        Ok(Self {
-            key,
+        let mut state = Box::new(State {
+            key: [0; 32],
             nonce: 0,
             refills: 0,
-            cipher,
+            cipher: cipher(&[0; 32], 0),
             buffer: [0; BUFFER_BYTES],
             next: BUFFER_BYTES,
-        })
+        });
+        fill(&mut state.key)?;
+        // A source that reports success but fills nothing would make all noise known.
+        if state.key == [0; 32] {
+            return Err(EntropyFailure);
+        }
+        state.cipher = cipher(&state.key, 0);
+        Ok(Self(state))
     }
+}
 
+impl State {
     #[inline(never)]
     fn refill(&mut self) {
         if self.refills == REFILLS_PER_NONCE {
@@ -88,7 +93,7 @@ impl ChaChaBits {
 fn cipher(key: &[u8; 32], nonce: u64) -> ChaCha20 {
     let mut bytes = [0; 12];
     bytes[..8].copy_from_slice(&nonce.to_le_bytes());
-    ChaCha20::new(&(*key).into(), &bytes.into())
+    ChaCha20::new(key.into(), &bytes.into())
 }
 
 impl Bits for ChaChaBits {
@@ -96,16 +101,17 @@ impl Bits for ChaChaBits {
 
     #[inline]
     fn word(&mut self) -> u64 {
-        if self.next == BUFFER_BYTES {
-            self.refill();
+        let state = &mut *self.0;
+        if state.next == BUFFER_BYTES {
+            state.refill();
         }
-        let bytes = &self.buffer[self.next..self.next + 8];
-        self.next += 8;
+        let bytes = &state.buffer[state.next..state.next + 8];
+        state.next += 8;
         u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
     }
 }
 
-impl Drop for ChaChaBits {
+impl Drop for State {
     fn drop(&mut self) {
         // The cipher wipes itself; these are the rest of what could recompute the noise.
         self.key.zeroize();
@@ -163,8 +169,8 @@ mod tests {
     fn nonce_moves_on_before_the_counter_wraps() {
         let mut bits = fixed_key([9; 32]);
         let first = bits.word();
-        bits.refills = REFILLS_PER_NONCE;
-        bits.next = BUFFER_BYTES;
+        bits.0.refills = REFILLS_PER_NONCE;
+        bits.0.next = BUFFER_BYTES;
         let mut expected = [0; 8];
         cipher(&[9; 32], 1).apply_keystream(&mut expected);
         assert_eq!(bits.word(), u64::from_le_bytes(expected));

@@ -26,7 +26,7 @@ const TAIL: u64 = 90;
 /// Draws 128 bits.
 #[inline]
 fn wide<B: Bits>(bits: &mut B) -> u128 {
-    debug_assert_eq!(B::WIDTH, 64, "constant-time samplers read full words");
+    const { assert!(B::WIDTH == 64, "constant-time samplers read full words") };
     u128::from(bits.word()) << 64 | u128::from(bits.word())
 }
 
@@ -101,8 +101,9 @@ impl ConstantTimeGaussian {
 
     /// How far the drawn distribution may be from the exact one.
     pub fn total_variation(&self) -> Probability {
-        // Each row is at most two units below the exact tail, and the rows that are left out hold less than one unit.
-        units(2 * self.tails.len() as u128 + 1)
+        // One uniform decides all rows. It makes a difference if it falls between a row and its exact tail, at most two units
+        // each, or below the tail of the first row that is left out, at most two units too.
+        units(2 * self.tails.len() as u128 + 2)
     }
 
     /// Draws `Z`.
@@ -130,9 +131,9 @@ fn signed(magnitude: u128, negative: u128) -> i128 {
 /// The tails `Pr[|Z| >= k]`, `k = 1, 2, …`, cut at 128 bits: each exact value minus at most two units of `2^-128`.
 ///
 /// **Proof.** Weights `w_k = exp(-k²/(2σ²))` are enclosed by the recurrence `w_(k+1) = w_k r_k`, `r_(k+1) = r_k c` with `c =
-/// exp(-1/σ²)`, rounded outward at [`WORK`] bits, up to a `K` beyond which all weights together are below `2^-150` (their
-/// ratios only fall). Tails are quotients of sums of enclosures. Each weight's enclosure is a few thousand units of
-/// `2^-WORK` wide at most, so a quotient's is below `2^-128`; the lower end, rounded down, is within two units.
+/// exp(-1/σ²)`, rounded outward at `WORK` bits, up to a `K` with `w_K < 2^-170`. Ratios of weights only fall, so all that follow
+/// add up to at most `w_K / (1 - r_K)`. Tails are quotients of sums of enclosures: from below with the largest total, from above
+/// with the smallest. That both ends, rounded outward, are at most two units apart is checked for every row.
 fn tails(sigma: &RBig) -> Vec<u128> {
     const WORK: usize = 224;
     let one = UBig::ONE << WORK;
@@ -149,8 +150,7 @@ fn tails(sigma: &RBig) -> Vec<u128> {
     let down = |a: &UBig, b: &UBig| (a * b) >> WORK;
     let up = |a: &UBig, b: &UBig| ((a * b) >> WORK) + UBig::ONE;
     let mut weights = Vec::new();
-    // Weights fall below 2^-160 after 14.9 σ <= 3815 rounds. One more than fell below bounds all that follow, since their
-    // ratio is below one half by then or the table is longer than any σ <= 256 needs.
+    // exp(-k²/(2σ²)) < 2^-170 from k = 15.4 σ on: at most 3931 rounds.
     let negligible = UBig::ONE << (WORK - 170);
     while w_high > negligible {
         (w_low, w_high) = (down(&w_low, &r_low), up(&w_high, &r_high));
@@ -166,15 +166,15 @@ fn tails(sigma: &RBig) -> Vec<u128> {
         high += w_high;
         sums.push((low.clone(), high.clone()));
     }
-    // Pr[|Z| >= k] = 2 S_k / (1 + 2 S_1) grows with S_k and falls with the terms of S_1 below k; both ends taken outward.
-    let total_high = &one + (&high << 1);
-    let mut tails: Vec<u128> = sums
-        .iter()
-        .rev()
-        .map(|(low, _)| {
-            u128::try_from(((low << 1) << 128) / &total_high).expect("a tail is below one")
-        })
-        .collect();
+    // Pr[|Z| >= k] = 2 S_k / (1 + 2 S_1).
+    let (total_low, total_high) = (&one + (&low << 1), &one + (&high << 1));
+    let tail = |(low, high): &(UBig, UBig)| {
+        let floor = ((low << 1) << 128) / &total_high;
+        let ceiling = ((high << 1) << 128) / &total_low + UBig::ONE;
+        assert!(ceiling - &floor <= UBig::from(2_u32), "the enclosures are far narrower than that");
+        u128::try_from(floor).expect("a tail is below one")
+    };
+    let mut tails: Vec<u128> = sums.iter().rev().map(tail).collect();
     while tails.last() == Some(&0) {
         tails.pop();
     }
@@ -206,25 +206,42 @@ mod tests {
                 scale.ratio().as_rbig(),
                 40 + 28 * numerator.div_ceil(denominator) as u64,
             );
-            let mut tail = RBig::ZERO;
-            let mut worst = RBig::ZERO;
-            for (k, p) in pmf.iter().enumerate().skip(1).rev() {
-                tail += p * RBig::from(2);
-                let entry = table
-                    .tails
-                    .get(k - 1)
-                    .map_or(RBig::ZERO, |&units| as_ratio(units));
-                assert!(
-                    entry <= &tail + oracle::slack(),
-                    "row {k} of {scale:?} is above the exact tail"
-                );
-                worst = worst.max(&tail - entry);
+            let (mut tail, mut tail_before, mut entry_before) = (RBig::ZERO, RBig::ZERO, RBig::ZERO);
+            let mut twice_distance = RBig::ZERO;
+            for (k, p) in pmf.iter().enumerate().rev() {
+                tail += if k == 0 { p.clone() } else { p * RBig::from(2) };
+                let entry = match k {
+                    0 => RBig::ONE,
+                    k => table.tails.get(k - 1).map_or(RBig::ZERO, |&units| as_ratio(units)),
+                };
+                assert!(entry <= &tail + oracle::slack(), "row {k} of {scale:?} is above the exact tail");
+                assert!(&tail - &entry <= as_ratio(2) + oracle::slack(), "row {k} of {scale:?} is more than two units off");
+                // The probabilities of |Z| = k, here and exactly.
+                let difference = (&entry - &entry_before) - (&tail - &tail_before);
+                twice_distance += if difference < RBig::ZERO { -difference } else { difference };
+                (tail_before, entry_before) = (tail.clone(), entry);
             }
-            assert!(
-                worst <= as_ratio(2),
-                "a row of {scale:?} is more than two units off"
-            );
-            assert!(*table.total_variation().ratio().as_rbig() >= worst);
+            let distance = twice_distance / RBig::from(2);
+            assert!(*table.total_variation().ratio().as_rbig() >= distance, "{scale:?} is further away than it says");
+        }
+    }
+
+    #[test]
+    fn laplace_is_as_close_as_it_says() {
+        for (numerator, denominator) in [(1, 1), (1, 3), (10, 1), (1 << 40, 1)] {
+            let scale = scale(numerator, denominator);
+            let table = ConstantTimeLaplace::new(&scale);
+            let b = scale.ratio().as_rbig();
+            let q = oracle::exp_neg(&(RBig::ONE / b));
+            let mut distance = (RBig::ONE - &q) / (RBig::ONE + &q) - as_ratio(table.zero);
+            for (i, &digit) in table.digits.iter().enumerate() {
+                let e = oracle::exp_neg(&(RBig::from(UBig::ONE << i) / b));
+                distance += &e / (RBig::ONE + &e) - as_ratio(digit);
+            }
+            distance += oracle::exp_neg(&(RBig::from(UBig::ONE << table.digits.len()) / b));
+            let claimed = table.total_variation().ratio().as_rbig().clone();
+            assert!(distance <= &claimed + oracle::slack() && claimed <= as_ratio(table.digits.len() as u128 + 2));
+            assert!(distance > as_ratio(1), "cutting so many digits costs something");
         }
     }
 
