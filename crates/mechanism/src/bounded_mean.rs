@@ -163,25 +163,29 @@ impl<R: Relation> NoisyMean<R> {
             bounds: self.bounds,
             sum_half_width: self.sum.half_width(confidence) as f64,
         };
+        let parts = self.release_parts(parts, confidence, entropy)?;
+        Ok(parts.map(|(sum, count)| quotient.estimate(sum as f64, count)))
+    }
+
+    /// All that touches the data: the noisy centred sum in half steps, and the count, noisy unless it is public.
+    fn release_parts(
+        &self,
+        parts: MeanParts,
+        confidence: Confidence,
+        entropy: &mut impl Entropy,
+    ) -> Result<Release<(i128, Estimate)>> {
         let sum = self.sum.release(parts.centred, entropy)?;
         let Some(count) = &self.count else {
             // The number of rows is the same for all neighbours: it may leave without noise.
             let rows = parts.rows.expose() as f64;
-            return Ok(sum.map(|sum| {
-                quotient.estimate(
-                    sum as f64,
-                    Estimate {
-                        answer: rows,
-                        low: rows,
-                        high: rows,
-                    },
-                )
-            }));
+            let public = Estimate {
+                answer: rows,
+                low: rows,
+                high: rows,
+            };
+            return Ok(sum.map(|sum| (sum, public)));
         };
-        let count = count.release(parts.present, confidence, entropy)?;
-        Ok(sum
-            .and(count)?
-            .map(|(sum, count)| quotient.estimate(sum as f64, count)))
+        Ok(sum.and(count.release(parts.present, confidence, entropy)?)?)
     }
 }
 
@@ -222,7 +226,7 @@ mod tests {
     use super::*;
     use crate::doubt::{confidence, judge, scale, seed};
     use whit_core::{AddRemove, ReplaceOne};
-    use whit_testkit::{NeighbourPair, Seeded, SeededBits};
+    use whit_testkit::{NeighbourPair, Seeded, SeededBits, UnitPair};
 
     fn mean<R: Relation>(contribution: Contribution) -> BoundedMean<R> {
         BoundedMean::new(Bounds::new(-100.0, 50.0).expect("a range"), contribution)
@@ -365,8 +369,7 @@ mod tests {
         assert!(public.with_noise(&noise, Some(&noise)).is_err());
     }
 
-    /// The noise on the count is the weak spot: the neighbour has one more row in the middle, so only the count moves. And on
-    /// the sum: a row at the end of the range against none.
+    /// Both parts at once, where all of ε shows: a row at the end of the range moves the sum and the count by all they can.
     fn seen(sum_scale: (u128, u128), count_scale: (u128, u128)) -> whit_audit::Verdict {
         let mean = BoundedMean::<AddRemove>::new(
             Bounds::new(0.0, 2.0).expect("a range"),
@@ -377,13 +380,12 @@ mod tests {
             .with_noise(&laplace(sum_scale), Some(&laplace(count_scale)))
             .expect("in range");
         let (mut one, mut other) = (Seeded::new(seed(285)), Seeded::new(seed(286)));
+        let width = i128::from(mean.bounds.width());
         let event = |rows: &[f64], entropy: &mut Seeded| {
-            let release = noisy.release(
-                mean.aggregate(rows.iter().copied()),
-                confidence(0.95),
-                entropy,
-            );
-            release.expect("entropy").value().answer >= 2.0
+            let parts = mean.aggregate(rows.iter().copied());
+            let release = noisy.release_parts(parts, confidence(0.95), entropy);
+            let (sum, count) = release.expect("entropy").into_value();
+            sum >= width && count.answer >= 1.0
         };
         judge(
             1.0,
@@ -398,14 +400,85 @@ mod tests {
     fn falsifier() {
         let verdict = seen((2, 1), (2, 1));
         assert!(
-            !verdict.convicted && verdict.epsilon_lower > 0.3,
+            !verdict.convicted && verdict.epsilon_lower > 0.93,
             "{verdict:?}"
         );
     }
 
     #[test]
     fn falsifier_has_teeth() {
-        // A twin that does not split its budget spends all of it on each part.
-        assert!(seen((1, 2), (1, 2)).convicted);
+        assert!(seen((9, 5), (9, 5)).convicted, "a tenth too little noise");
+        assert!(
+            seen((1, 1), (2, 1)).convicted,
+            "all of the budget on the sum"
+        );
+        assert!(
+            seen((2, 1), (1, 1)).convicted,
+            "all of the budget on the count"
+        );
+        assert!(
+            seen((2, 1), (1, 1 << 20)).convicted,
+            "a count without noise"
+        );
+    }
+
+    /// Replace-one with a public count: a row moves from one end of the range to the other.
+    fn seen_replaced(sum_scale: (u128, u128)) -> whit_audit::Verdict {
+        let mean = BoundedMean::<ReplaceOne>::new(
+            Bounds::new(0.0, 2.0).expect("a range"),
+            Contribution::Row,
+        );
+        let noise = Noise::Laplace(scale(sum_scale.0, sum_scale.1));
+        let noisy = mean.with_noise(&noise, None).expect("in range");
+        let (mut one, mut other) = (Seeded::new(seed(287)), Seeded::new(seed(288)));
+        let width = i128::from(mean.bounds.width());
+        let event = |row: f64, entropy: &mut Seeded| {
+            let release =
+                noisy.release_parts(mean.aggregate([row, 1.0]), confidence(0.95), entropy);
+            let (sum, count) = release.expect("entropy").into_value();
+            assert_eq!(count.answer, 2.0);
+            sum >= width
+        };
+        judge(
+            1.0,
+            0.0,
+            100_000,
+            || event(2.0, &mut one),
+            || event(0.0, &mut other),
+        )
+    }
+
+    #[test]
+    fn falsifier_of_a_public_count() {
+        let verdict = seen_replaced((2, 1));
+        assert!(
+            !verdict.convicted && verdict.epsilon_lower > 0.93,
+            "{verdict:?}"
+        );
+        assert!(seen_replaced((9, 5)).convicted);
+    }
+
+    fn replay_units<R: Relation>(pair: impl Fn(&mut SeededBits) -> UnitPair) {
+        let mut bits = SeededBits::new(seed(289));
+        for rows_max in [1, 3] {
+            let contribution = Contribution::RowsPerUnit(rows_max);
+            let mean = mean::<R>(contribution);
+            let bound = i128::try_from(mean.half_steps().floor()).expect("small");
+            for _ in 0..200 {
+                let UnitPair { one, other } = pair(&mut bits);
+                let (a, b) = (
+                    mean.aggregate(contribution.bound(one)),
+                    mean.aggregate(contribution.bound(other)),
+                );
+                assert!((a.centred.expose() - b.centred.expose()).abs() <= bound);
+                assert!((a.present.expose() - b.present.expose()).abs() <= i64::from(rows_max));
+            }
+        }
+    }
+
+    #[test]
+    fn units_stay_within_the_sensitivity() {
+        replay_units::<AddRemove>(UnitPair::add_remove);
+        replay_units::<ReplaceOne>(UnitPair::replace_one);
     }
 }

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::doubt::{confidence, judge, scale, seed};
     use whit_core::{AddRemove, Bits, ReplaceOne};
-    use whit_testkit::{NeighbourPair, Seeded, SeededBits};
+    use whit_testkit::{NeighbourPair, Seeded, SeededBits, UnitPair};
 
     fn check<R: Relation>(range: (f64, f64), contribution: Contribution, expected: f64) {
         let sum = BoundedSum::<R>::new(
@@ -203,6 +203,33 @@ mod tests {
     fn neighbours_stay_within_the_sensitivity() {
         record_and_replay::<AddRemove>(NeighbourPair::add_remove);
         record_and_replay::<ReplaceOne>(NeighbourPair::replace_one);
+    }
+
+    fn replay_units<R: Relation>(pair: impl Fn(&mut SeededBits) -> UnitPair) {
+        let mut bits = SeededBits::new(seed(276));
+        for (range, rows_max) in [((-100.0, 50.0), 1), ((18.0, 90.0), 3), ((-90.0, -18.0), 2)] {
+            let contribution = Contribution::RowsPerUnit(rows_max);
+            let sum = BoundedSum::<R>::new(
+                Bounds::new(range.0, range.1).expect("a range"),
+                contribution,
+            );
+            let bound = i128::try_from(sum.steps().floor()).expect("small");
+            for _ in 0..200 {
+                let UnitPair { one, other } = pair(&mut bits);
+                let total =
+                    |rows: Vec<(u64, f64)>| sum.aggregate(contribution.bound(rows)).expose();
+                assert!(
+                    (total(one) - total(other)).abs() <= bound,
+                    "{range:?} {rows_max}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn units_stay_within_the_sensitivity() {
+        replay_units::<AddRemove>(UnitPair::add_remove);
+        replay_units::<ReplaceOne>(UnitPair::replace_one);
     }
 
     /// Order, partitions and sizes at which float sums go wrong change nothing here. \[CSVW22\]
@@ -300,5 +327,36 @@ mod tests {
     #[test]
     fn falsifier_has_teeth() {
         assert!(seen((9, 1)).convicted);
+    }
+
+    /// Gaussian noise under replace-one: the largest difference that any event can show, against the exact one.
+    fn seen_gaussian(sigma: (u128, u128)) -> whit_audit::Verdict {
+        let sum = BoundedSum::<ReplaceOne>::new(
+            Bounds::new(0.0, 1.0).expect("a range"),
+            Contribution::Row,
+        );
+        let noisy = sum
+            .with_noise(&Noise::Gaussian(scale(sigma.0, sigma.1)))
+            .expect("in range");
+        let (mut one, mut other) = (Seeded::new(seed(277)), Seeded::new(seed(278)));
+        let event = |row: f64, entropy: &mut Seeded| {
+            let release = noisy.release(sum.aggregate([row, 0.5]), confidence(0.95), entropy);
+            release.expect("entropy").value().answer >= 1.0
+        };
+        // At σ = Δ the total variation of two Gaussians is erf(1/(2√2)); the fine grid makes no difference that shows.
+        let claim = libm::erf(0.5 / std::f64::consts::SQRT_2) + 1e-6;
+        judge(
+            0.0,
+            claim,
+            100_000,
+            || event(1.0, &mut one),
+            || event(0.0, &mut other),
+        )
+    }
+
+    #[test]
+    fn falsifier_of_gaussian_noise() {
+        assert!(!seen_gaussian((1, 1)).convicted);
+        assert!(seen_gaussian((9, 10)).convicted);
     }
 }

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::doubt::{confidence, judge, scale, seed};
     use whit_core::{AddRemove, ReplaceOne};
-    use whit_testkit::{NeighbourPair, Seeded, SeededBits};
+    use whit_testkit::{NeighbourPair, Seeded, SeededBits, UnitPair};
 
     fn histogram<R: Relation>(bins: u32, contribution: Contribution) -> Histogram<R> {
         Histogram::new(
@@ -248,6 +248,30 @@ mod tests {
     fn neighbours_stay_within_the_sensitivity() {
         record_and_replay::<AddRemove>(NeighbourPair::add_remove);
         record_and_replay::<ReplaceOne>(NeighbourPair::replace_one);
+    }
+
+    fn replay_units<R: Relation>(pair: impl Fn(&mut SeededBits) -> UnitPair) {
+        let mut bits = SeededBits::new(seed(294));
+        for rows_max in [1, 3] {
+            let contribution = Contribution::RowsPerUnit(rows_max);
+            let histogram = histogram::<R>(5, contribution);
+            for _ in 0..200 {
+                let UnitPair { one, other } = pair(&mut bits);
+                let counts =
+                    |rows: Vec<(u64, f64)>| histogram.aggregate(contribution.bound(rows)).expose();
+                let (a, b) = (counts(one), counts(other));
+                let distances = a.iter().zip(&b).map(|(a, b)| a.abs_diff(*b));
+                let (l1, l2) = distances.fold((0, 0), |(l1, l2), d| (l1 + d, l2 + d * d));
+                assert!(Ratio::from(l1) <= *histogram.sensitivity_l1().bound());
+                assert!(Ratio::from(l2) <= *histogram.sensitivity_l2().square());
+            }
+        }
+    }
+
+    #[test]
+    fn units_stay_within_the_sensitivity() {
+        replay_units::<AddRemove>(UnitPair::add_remove);
+        replay_units::<ReplaceOne>(UnitPair::replace_one);
     }
 
     /// A replaced row leaves one bin and enters another: both must be hidden together.

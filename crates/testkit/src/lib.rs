@@ -8,7 +8,7 @@ pub mod mutant;
 mod neighbour;
 
 pub use entropy::{FailingEntropy, Seeded, SeededBits};
-pub use neighbour::NeighbourPair;
+pub use neighbour::{NeighbourPair, UnitPair};
 
 /// Is the long form of the suites wanted (`WHIT_LONG=1`)?
 pub fn long() -> bool {

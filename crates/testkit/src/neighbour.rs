@@ -48,6 +48,53 @@ impl NeighbourPair {
     }
 }
 
+/// Two data sets of `(unit, value)` rows that differ in all rows of one unit.
+#[derive(Clone, Debug)]
+pub struct UnitPair {
+    /// Without the unit, or before it was replaced.
+    pub one: Vec<(u64, f64)>,
+    /// With the unit, or after it was replaced.
+    pub other: Vec<(u64, f64)>,
+}
+
+/// The unit that makes the difference; others have smaller numbers.
+const VICTIM: u64 = 7;
+
+impl UnitPair {
+    /// One unit more, with any number of rows among those of others.
+    pub fn add_remove(bits: &mut SeededBits) -> Self {
+        let one = unit_rows(bits);
+        let other = with_victim(&one, bits);
+        Self { one, other }
+    }
+
+    /// One unit's rows replaced by others, maybe more or fewer.
+    pub fn replace_one(bits: &mut SeededBits) -> Self {
+        let others = unit_rows(bits);
+        Self {
+            one: with_victim(&others, bits),
+            other: with_victim(&others, bits),
+        }
+    }
+}
+
+fn unit_rows(bits: &mut SeededBits) -> Vec<(u64, f64)> {
+    (0..bits.below(30))
+        .map(|_| (bits.below(VICTIM), value(bits)))
+        .collect()
+}
+
+fn with_victim(others: &[(u64, f64)], bits: &mut SeededBits) -> Vec<(u64, f64)> {
+    let mut rows = others.to_vec();
+    for _ in 0..1 + bits.below(6) {
+        rows.insert(
+            bits.below(rows.len() as u64 + 1) as usize,
+            (VICTIM, value(bits)),
+        );
+    }
+    rows
+}
+
 fn rows(bits: &mut SeededBits) -> Vec<f64> {
     let count = bits.below(40);
     (0..count).map(|_| value(bits)).collect()

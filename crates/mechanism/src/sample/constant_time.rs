@@ -23,11 +23,17 @@ use super::threshold::Bernoulli;
 /// Digits are drawn up to the place value `2^n >= 90 b`, since `exp(-90) < 2^-128`.
 const TAIL: u64 = 90;
 
-/// Draws 128 bits.
+/// Draws 128 bits, from as many words as that takes.
 #[inline]
 fn wide<B: Bits>(bits: &mut B) -> u128 {
-    const { assert!(B::WIDTH == 64, "constant-time samplers read full words") };
-    u128::from(bits.word()) << 64 | u128::from(bits.word())
+    let (mut value, mut have) = (0_u128, 0);
+    while have < 128 {
+        // The top bits of a word that is only needed in part.
+        let take = B::WIDTH.min(128 - have);
+        value = (value << take) | u128::from(bits.word() >> (B::WIDTH - take));
+        have += take;
+    }
+    value
 }
 
 /// `1` if `a < b`, else `0`, from the borrow of a subtraction and without a branch.
@@ -171,7 +177,10 @@ fn tails(sigma: &RBig) -> Vec<u128> {
     let tail = |(low, high): &(UBig, UBig)| {
         let floor = ((low << 1) << 128) / &total_high;
         let ceiling = ((high << 1) << 128) / &total_low + UBig::ONE;
-        assert!(ceiling - &floor <= UBig::from(2_u32), "the enclosures are far narrower than that");
+        assert!(
+            ceiling - &floor <= UBig::from(2_u32),
+            "the enclosures are far narrower than that"
+        );
         u128::try_from(floor).expect("a tail is below one")
     };
     let mut tails: Vec<u128> = sums.iter().rev().map(tail).collect();
@@ -206,23 +215,40 @@ mod tests {
                 scale.ratio().as_rbig(),
                 40 + 28 * numerator.div_ceil(denominator) as u64,
             );
-            let (mut tail, mut tail_before, mut entry_before) = (RBig::ZERO, RBig::ZERO, RBig::ZERO);
+            let (mut tail, mut tail_before, mut entry_before) =
+                (RBig::ZERO, RBig::ZERO, RBig::ZERO);
             let mut twice_distance = RBig::ZERO;
             for (k, p) in pmf.iter().enumerate().rev() {
                 tail += if k == 0 { p.clone() } else { p * RBig::from(2) };
                 let entry = match k {
                     0 => RBig::ONE,
-                    k => table.tails.get(k - 1).map_or(RBig::ZERO, |&units| as_ratio(units)),
+                    k => table
+                        .tails
+                        .get(k - 1)
+                        .map_or(RBig::ZERO, |&units| as_ratio(units)),
                 };
-                assert!(entry <= &tail + oracle::slack(), "row {k} of {scale:?} is above the exact tail");
-                assert!(&tail - &entry <= as_ratio(2) + oracle::slack(), "row {k} of {scale:?} is more than two units off");
+                assert!(
+                    entry <= &tail + oracle::slack(),
+                    "row {k} of {scale:?} is above the exact tail"
+                );
+                assert!(
+                    &tail - &entry <= as_ratio(2) + oracle::slack(),
+                    "row {k} of {scale:?} is more than two units off"
+                );
                 // The probabilities of |Z| = k, here and exactly.
                 let difference = (&entry - &entry_before) - (&tail - &tail_before);
-                twice_distance += if difference < RBig::ZERO { -difference } else { difference };
+                twice_distance += if difference < RBig::ZERO {
+                    -difference
+                } else {
+                    difference
+                };
                 (tail_before, entry_before) = (tail.clone(), entry);
             }
             let distance = twice_distance / RBig::from(2);
-            assert!(*table.total_variation().ratio().as_rbig() >= distance, "{scale:?} is further away than it says");
+            assert!(
+                *table.total_variation().ratio().as_rbig() >= distance,
+                "{scale:?} is further away than it says"
+            );
         }
     }
 
@@ -240,8 +266,14 @@ mod tests {
             }
             distance += oracle::exp_neg(&(RBig::from(UBig::ONE << table.digits.len()) / b));
             let claimed = table.total_variation().ratio().as_rbig().clone();
-            assert!(distance <= &claimed + oracle::slack() && claimed <= as_ratio(table.digits.len() as u128 + 2));
-            assert!(distance > as_ratio(1), "cutting so many digits costs something");
+            assert!(
+                distance <= &claimed + oracle::slack()
+                    && claimed <= as_ratio(table.digits.len() as u128 + 2)
+            );
+            assert!(
+                distance > as_ratio(1),
+                "cutting so many digits costs something"
+            );
         }
     }
 
@@ -290,6 +322,14 @@ mod tests {
     #[test]
     fn refuses_a_table_that_would_be_too_long() {
         assert!(ConstantTimeGaussian::new(&scale(257, 1)).is_none());
+    }
+
+    #[test]
+    fn narrow_words_make_wide_ones() {
+        let script: Vec<u64> = (0..26).map(|i| i % 32).collect();
+        let expected = (0..25).fold(0_u128, |value, i| value << 5 | (i % 32)) << 3 | (25 >> 2);
+        assert_eq!(wide(&mut whit_audit::Tape::<5>::new(&script)), expected);
+        assert_eq!(wide(&mut whit_audit::Tape::<64>::new(&[1, 2])), 1 << 64 | 2);
     }
 
     #[test]

@@ -264,6 +264,55 @@ mod tests {
         }
     }
 
+    /// Words at and around the margin, where a filter that erred would decide wrongly.
+    #[test]
+    fn words_near_the_margin_are_decided_exactly() {
+        struct Then(u64, SeededBits);
+        impl Bits for Then {
+            const WIDTH: u32 = 64;
+            fn word(&mut self) -> u64 {
+                std::mem::replace(&mut self.0, self.1.word())
+            }
+        }
+        for (numerator, denominator) in [
+            (1, 1),
+            (10, 1),
+            (1000, 7),
+            (33, 2),
+            (1 << 40, 1),
+            (1 << 60, 1),
+        ] {
+            let sampler = DiscreteGaussian::new(&scale(numerator, denominator));
+            let sigma = (numerator / denominator) as u64;
+            for y in (0..40).map(|i| u128::from(sigma) * i / 5) {
+                let event = Bernoulli::exp_neg(sampler.gamma(y));
+                let exact = super::super::enclosure::exp_neg(&sampler.gamma(y), 64);
+                let head = u64::try_from(exact.low).unwrap_or(u64::MAX);
+                for offset in [
+                    0,
+                    1,
+                    2,
+                    17,
+                    MARGIN / 2,
+                    MARGIN - 1,
+                    MARGIN,
+                    MARGIN + 1,
+                    3 * MARGIN,
+                ] {
+                    for word in [head.saturating_add(offset), head.saturating_sub(offset)] {
+                        let mut bits = Then(word, SeededBits::new(9));
+                        let mut again = Then(word, SeededBits::new(9));
+                        assert_eq!(
+                            sampler.accepts(y, &mut bits),
+                            event.sample(&mut again),
+                            "{y} {word:x}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn the_ends_of_the_range_work() {
         let mut bits = SeededBits::new(5);
