@@ -2,8 +2,9 @@
 
 use whit_core::Event;
 
-/// A value that came out of a mechanism, with the event that made it. Only mechanisms in this crate can make one; anyone may
-/// compute on it, which is post-processing.
+/// A value that came out of a mechanism, with the event that made it. Only mechanisms in this crate can make one from a
+/// [`Secret`](whit_core::Secret). Anyone may compute on a release, which is post-processing as long as the computation sees nothing
+/// private besides: a closure given to [`map`](Self::map) must not have taken anything out of a secret.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "the budget for a release is spent whether it is looked at or not"]
 pub struct Release<T> {

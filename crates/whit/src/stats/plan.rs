@@ -697,6 +697,79 @@ mod tests {
         });
     }
 
+    /// At ε = 1 a Laplace scale is the sensitivity itself, in the unit of the values (twice that for each part of a mean).
+    #[test]
+    fn noise_covers_all_rows_of_a_unit() {
+        let scales = |statistic, relation, rows_per_unit: Option<u32>| -> Vec<f64> {
+            let mut request = request(statistic, 1.0);
+            if statistic != Statistic::Count {
+                request.range = Some(Bounds::new(-5.0, 3.0).expect("a range"));
+            }
+            request.relation = relation;
+            request.unit = rows_per_unit.map(|_| "who".into());
+            request.rows_per_unit = rows_per_unit;
+            let plan = Plan::new(request).expect("can be answered");
+            plan.noise.iter().map(|noise| noise.scale).collect()
+        };
+        let [count, sum, mean, histogram] = statistics();
+        let (added, replaced) = (Neighbours::AddRemove, Neighbours::ReplaceOne);
+        for (statistic, relation, rows_per_unit, expected) in [
+            (count, added, None, vec![1.0]),
+            (count, added, Some(3), vec![3.0]),
+            (count, replaced, Some(3), vec![3.0]),
+            (sum, added, None, vec![5.0]),
+            (sum, added, Some(3), vec![15.0]),
+            (sum, replaced, None, vec![8.0]),
+            (sum, replaced, Some(3), vec![24.0]),
+            (mean, added, None, vec![8.0, 2.0]),
+            (mean, added, Some(3), vec![24.0, 6.0]),
+            (mean, replaced, None, vec![8.0]),
+            (mean, replaced, Some(3), vec![48.0, 6.0]),
+            (histogram, added, None, vec![1.0]),
+            (histogram, added, Some(3), vec![3.0]),
+            (histogram, replaced, None, vec![2.0]),
+            (histogram, replaced, Some(3), vec![6.0]),
+        ] {
+            assert_eq!(
+                scales(statistic, relation, rows_per_unit),
+                expected,
+                "{statistic} {relation} {rows_per_unit:?}"
+            );
+        }
+    }
+
+    /// From the file to the answer: a person with three rows, or nobody.
+    #[test]
+    fn whole_answers_hide_a_whole_unit() {
+        let seen = |epsilon: f64| {
+            let mut entropies = (Seeded::new(21), Seeded::new(22));
+            let event = |csv: &str, entropy: &mut Seeded| {
+                let mut request = request(Statistic::Count, epsilon);
+                (request.unit, request.rows_per_unit) = (Some("who".into()), Some(3));
+                let plan = Plan::new(request).expect("can be answered");
+                let answer = plan.execute(csv.as_bytes(), entropy).expect("answered");
+                matches!(answer.value, Value::Single { answer, .. } if answer >= 3.0)
+            };
+            let claim = whit_audit::Claim::pure(Epsilon::new(1.0).expect("a unit"));
+            let alpha = whit_audit::Alpha::new(1e-6).expect("a level");
+            let (with, without) = ("who,x\na,1\na,1\na,1\na,1\n", "who,x\n");
+            whit_audit::falsify(
+                claim,
+                10_000,
+                alpha,
+                || event(with, &mut entropies.0),
+                || event(without, &mut entropies.1),
+            )
+            .expect("enough trials")
+        };
+        let honest = seen(1.0);
+        assert!(
+            !honest.convicted && honest.epsilon_lower > 0.75,
+            "{honest:?}"
+        );
+        assert!(seen(1.3).convicted);
+    }
+
     /// An empty line is no row, so a file of one column could not keep its number of rows when one says nothing.
     #[test]
     fn one_column_keeps_no_public_number_of_rows() {
@@ -704,7 +777,10 @@ mod tests {
             let mut request = request(statistic, 1.0);
             request.relation = Neighbours::ReplaceOne;
             let refused = answer(request.clone(), b"x\n1\n\n2\n").expect_err("refused");
-            assert_eq!((refused.code(), refused.kind()), ("one_column", FaultKind::Refused));
+            assert_eq!(
+                (refused.code(), refused.kind()),
+                ("one_column", FaultKind::Refused)
+            );
             assert!(answer(request, b"x,y\n1,\n,\n2,\n").is_ok());
         }
     }
