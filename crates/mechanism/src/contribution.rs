@@ -10,7 +10,9 @@ use crate::{Error, Result};
 pub enum Contribution {
     /// Each row is a unit of its own.
     Row,
-    /// A unit may have any number of rows; at most this many are used.
+    /// A unit may have any number of rows; at most this many are used. Made by [`rows_per_unit`](Self::rows_per_unit), which
+    /// checks the number.
+    #[non_exhaustive]
     RowsPerUnit(u32),
 }
 
