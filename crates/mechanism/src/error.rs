@@ -43,6 +43,12 @@ pub enum Error {
     /// The constant-time table would be too long.
     #[error("noise of this scale has no constant-time sampler")]
     NoConstantTime,
+    /// A stream of queries has given all the answers above its threshold that were paid for.
+    #[error("this stream has given all {answers} answers above its threshold that were paid for")]
+    Halted {
+        /// How many were paid for.
+        answers: u64,
+    },
 }
 
 /// Short for a result with this crate's error.
@@ -55,7 +61,7 @@ impl Fault for Error {
             Self::EmptyRange { .. } | Self::CountOutOfRange { .. } | Self::CountNoise { .. } => {
                 FaultKind::Invalid
             }
-            Self::NoConstantTime => FaultKind::Refused,
+            Self::NoConstantTime | Self::Halted { .. } => FaultKind::Refused,
             Self::Entropy(_) => FaultKind::Bug,
         }
     }
@@ -68,6 +74,7 @@ impl Fault for Error {
             Self::CountOutOfRange { .. } => "count_out_of_range",
             Self::CountNoise { .. } => "count_noise",
             Self::NoConstantTime => "no_constant_time",
+            Self::Halted { .. } => "halted",
         }
     }
 
@@ -86,6 +93,7 @@ impl Fault for Error {
             Self::NoConstantTime => {
                 "coarsen the grid until the scale is at most 256 grid steps".into()
             }
+            Self::Halted { .. } => "start a new stream, with a new budget".into(),
         }
     }
 }

@@ -3,9 +3,11 @@
 //! - [`sample`]: exact samplers over the integers, and constant-time ones.
 //! - Mechanisms, one per file: [`DiscreteLaplace`], [`DiscreteGaussian`], [`Geometric`], [`RandomizedResponse`], and
 //!   [`Laplace`] and [`Gaussian`] for real values on a public [`Grid`].
+//! - Selection: [`Exponential`], [`PiecewiseExponential`], [`PermuteAndFlip`], [`ReportNoisyMax`], [`TopK`], and
+//!   [`SparseVector`] for streams.
 //! - Statistics: [`Count`], [`BoundedSum`], [`BoundedMean`], [`Histogram`].
 //!
-//! A mechanism takes a [`Secret`](whit_core::Secret) and gives a [`Release`], which nothing else can make. Prices and budgets
+//! A mechanism takes a [`Secret`](whit_core::Secret) and gives a [`Release`]. Prices and budgets
 //! are not known here; a mechanism describes its [`Event`](whit_core::Event), and others price it.
 //!
 //! ```
@@ -25,45 +27,117 @@
 //! # }
 //! ```
 
+pub mod above_threshold;
 pub mod additive;
+pub mod approximate_bounds;
 #[cfg(test)]
 mod attack;
 pub mod bounded_mean;
 pub mod bounded_sum;
+pub mod bounded_variance;
+pub mod contingency_table;
+pub mod continual_count;
 pub mod contribution;
 pub mod count;
+pub mod count_distinct;
+pub mod covariance;
 pub mod discrete_gaussian;
 pub mod discrete_laplace;
 #[cfg(test)]
 mod doubt;
+pub mod empty_bins;
 pub mod entropy;
 mod error;
 pub mod estimate;
+pub mod exponential;
 pub mod fixed_point;
 pub mod gaussian;
 pub mod geometric;
 pub mod grid;
 pub mod histogram;
+pub mod interquartile_range;
 pub mod laplace;
+pub mod linear_model;
+pub mod log_bins;
+pub mod marginals;
+pub mod moments;
+pub mod partition_selection;
+pub mod partition_threshold;
+pub mod permute_and_flip;
+pub mod piecewise_exponential;
+pub mod propose_test_release;
+pub mod quantile;
+pub mod quantile_tree;
+pub mod quantiles;
 pub mod randomized_response;
 pub mod release;
+pub mod report_noisy_max;
 pub mod sample;
+pub mod score;
+#[cfg(test)]
+mod smooth_certificate;
+pub mod smooth_median;
+pub mod smooth_noise;
+pub mod smooth_sensitivity;
+pub mod sparse_vector;
+pub mod square_root_count;
+pub mod stable_mode;
+pub mod standard_deviation;
+pub mod subsample_aggregate;
+#[cfg(test)]
+mod sparse_vector_variants;
+pub mod top_k;
+pub mod triangle_count;
+
+pub use above_threshold::{AboveThreshold, Answer};
 
 pub use additive::{Additive, Integer, Noise};
+pub use approximate_bounds::{ApproximateBounds, FoundRange, NoisyApproximateBounds};
 pub use bounded_mean::{BoundedMean, MeanParts, NoisyMean};
 pub use bounded_sum::{BoundedSum, NoisySum};
+pub use bounded_variance::{BoundedVariance, NoisyVariance, VarianceNoise, VarianceParts};
+pub use contingency_table::{Column, Table, Unknown};
+pub use continual_count::{Stream, TreeCounter};
 pub use contribution::Contribution;
 pub use count::{Count, NoisyCount};
+pub use count_distinct::CountDistinct;
+pub use covariance::{Covariance, MomentParts, NoisyMoments};
 pub use discrete_gaussian::DiscreteGaussian;
 pub use discrete_laplace::DiscreteLaplace;
+pub use empty_bins::{Success, Threshold};
 pub use entropy::{ChaChaBits, OsEntropy};
 pub use error::{Error, Result};
 pub use estimate::Estimate;
+pub use exponential::Exponential;
 pub use fixed_point::Bounds;
 pub use gaussian::Gaussian;
 pub use geometric::Geometric;
 pub use grid::Grid;
 pub use histogram::{Histogram, NoisyHistogram};
+pub use interquartile_range::{InterquartileRange, Spread, StableSpread};
 pub use laplace::Laplace;
+pub use linear_model::LinearModel;
+pub use log_bins::LogBins;
+pub use marginals::{Marginals, NoisyMarginals};
+pub use moments::Moments;
+pub use partition_selection::{PartitionSelection, Partitions};
+pub use partition_threshold::PartitionThreshold;
+pub use permute_and_flip::PermuteAndFlip;
+pub use piecewise_exponential::{Piece, PiecewiseExponential};
+pub use propose_test_release::{ProposeTestRelease, ProposedSensitivity, Stable};
+pub use quantile::Quantile;
+pub use quantiles::Quantiles;
 pub use randomized_response::RandomizedResponse;
 pub use release::Release;
+pub use report_noisy_max::ReportNoisyMax;
+pub use score::Scores;
+pub use smooth_median::{OrderedRows, SmoothMedian};
+pub use smooth_noise::SmoothNoise;
+pub use smooth_sensitivity::{LocalSensitivity, SmoothSensitivity, Smoothness};
+pub use sparse_vector::SparseVector;
+pub use square_root_count::SquareRootCounter;
+pub use stable_mode::StableMode;
+pub use standard_deviation::standard_deviation;
+pub use subsample_aggregate::{BlockValues, Blocks, NoisyBlockMean, SubsampleAggregate};
+pub use top_k::TopK;
+pub use triangle_count::{Graph, TriangleCount};

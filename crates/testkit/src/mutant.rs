@@ -116,8 +116,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a constant key is accepted",
         file: "crates/mechanism/src/entropy.rs",
-        original: "if key == [0; 32] {",
-        planted: "if key == [1; 32] {",
+        original: "if state.key == [0; 32] {",
+        planted: "if state.key == [1; 32] {",
         package: MECHANISM,
         tests: "entropy",
     },
@@ -242,6 +242,94 @@ pub const MUTANTS: &[Mutant] = &[
         tests: "contribution",
     },
     Mutant {
+        name: "selection charged as if twice as private",
+        file: "crates/mechanism/src/score.rs",
+        original: "sensitivity.bound() * &Ratio::from(2_u64)",
+        planted: "sensitivity.bound() * &Ratio::from(1_u64)",
+        package: MECHANISM,
+        tests: "exponential",
+    },
+    Mutant {
+        name: "permute-and-flip claims a bounded range",
+        file: "crates/mechanism/src/permute_and_flip.rs",
+        original: "let mechanism = Mechanism::Pure {",
+        planted: "let mechanism = Mechanism::BoundedRange {",
+        package: MECHANISM,
+        tests: "permute_and_flip",
+    },
+    Mutant {
+        name: "the threshold of a sparse vector has no noise",
+        file: "crates/mechanism/src/above_threshold.rs",
+        original: "noisy_threshold: noisy,",
+        planted: "noisy_threshold: i128::from(threshold),",
+        package: MECHANISM,
+        tests: "sparse_vector",
+    },
+    Mutant {
+        name: "a key of one unit too many is shown",
+        file: "crates/mechanism/src/partition_threshold.rs",
+        original: "if noisy > self.threshold {",
+        planted: "if noisy >= self.threshold {",
+        package: MECHANISM,
+        tests: "partition_threshold",
+    },
+    Mutant {
+        name: "the selection curve rises twice as fast",
+        file: "crates/mechanism/src/sample/selection_curve.rs",
+        original: "let rising = ((&r * shown) >> tail::BITS) + &delta;",
+        planted: "let rising = ((&r * shown) >> tail::BITS) + &delta + &delta;",
+        package: MECHANISM,
+        tests: "selection",
+    },
+    Mutant {
+        name: "a quantile's sensitivity is the smaller side",
+        file: "crates/mechanism/src/quantile.rs",
+        original: "share.clone().max(other)",
+        planted: "share.clone().min(other)",
+        package: MECHANISM,
+        tests: "quantile",
+    },
+    Mutant {
+        name: "one distinct value per unit too many",
+        file: "crates/mechanism/src/count_distinct.rs",
+        original: "kept.len() < values_max as usize",
+        planted: "kept.len() <= values_max as usize",
+        package: MECHANISM,
+        tests: "count_distinct",
+    },
+    Mutant {
+        name: "a level of the tree is forgotten",
+        file: "crates/mechanism/src/continual_count.rs",
+        original: "self.horizon.ilog2() + 1",
+        planted: "self.horizon.ilog2()",
+        package: MECHANISM,
+        tests: "continual_count",
+    },
+    Mutant {
+        name: "marginals do not split their budget",
+        file: "crates/mechanism/src/marginals.rs",
+        original: "Ratio::from(R::pick(1_u64, 2) * self.sets.len() as u64)",
+        planted: "Ratio::from(R::pick(1_u64, 2))",
+        package: MECHANISM,
+        tests: "marginals",
+    },
+    Mutant {
+        name: "empty bins pass their threshold",
+        file: "crates/mechanism/src/log_bins.rs",
+        original: "i128::from(count) > threshold",
+        planted: "i128::from(count) >= threshold",
+        package: MECHANISM,
+        tests: "bounds",
+    },
+    Mutant {
+        name: "bounds under replace-one move one bin",
+        file: "crates/mechanism/src/approximate_bounds.rs",
+        original: "let sides = Ratio::from(R::pick(1_u64, 2));",
+        planted: "let sides = Ratio::from(R::pick(1_u64, 1));",
+        package: MECHANISM,
+        tests: "approximate_bounds",
+    },
+    Mutant {
         name: "composition takes the largest epsilon",
         file: "crates/accounting/src/pure.rs",
         original: "bounded(round::add_up(sum.value(), epsilon(part)?.value()))",
@@ -304,6 +392,6 @@ mod tests {
             );
             assert_ne!(mutant.original, mutant.planted);
         }
-        assert!(MUTANTS.len() >= 30, "{} mutants", MUTANTS.len());
+        assert!(MUTANTS.len() >= 40, "{} mutants", MUTANTS.len());
     }
 }

@@ -19,8 +19,17 @@ mod fit;
 pub mod geometric;
 #[cfg(test)]
 mod oracle;
+mod power;
+mod rank_cells;
+pub(crate) mod ranked;
+pub(crate) mod log_normal;
+pub(crate) mod real;
+pub(crate) mod selection_curve;
+pub(crate) mod tail;
 pub mod threshold;
 pub mod uniform;
+mod weight_filter;
+pub mod weighted;
 
 pub use constant_time::{ConstantTimeGaussian, ConstantTimeLaplace};
 pub use discrete_gaussian::DiscreteGaussian;
@@ -28,3 +37,5 @@ pub use discrete_laplace::DiscreteLaplace;
 pub use geometric::Geometric;
 pub use threshold::Bernoulli;
 pub use uniform::uniform_below;
+pub use weight_filter::ExpCoin;
+pub use weighted::{Weight, Weighted};
