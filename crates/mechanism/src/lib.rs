@@ -61,6 +61,10 @@ pub mod linear_model;
 pub mod log_bins;
 pub mod marginals;
 pub mod moments;
+pub mod multiplicative_weights;
+pub mod mwem;
+#[cfg(test)]
+mod mwem_audit;
 pub mod partition_selection;
 pub mod partition_threshold;
 pub mod permute_and_flip;
@@ -86,8 +90,10 @@ pub mod standard_deviation;
 pub mod subsample_aggregate;
 #[cfg(test)]
 mod sparse_vector_variants;
+pub mod synthetic;
 pub mod top_k;
 pub mod triangle_count;
+pub mod workload;
 
 pub use above_threshold::{AboveThreshold, Answer};
 
@@ -120,6 +126,8 @@ pub use linear_model::LinearModel;
 pub use log_bins::LogBins;
 pub use marginals::{Marginals, NoisyMarginals};
 pub use moments::Moments;
+pub use multiplicative_weights::MultiplicativeWeights;
+pub use mwem::{Iterate, Mwem, Rounds};
 pub use partition_selection::{PartitionSelection, Partitions};
 pub use partition_threshold::PartitionThreshold;
 pub use permute_and_flip::PermuteAndFlip;
@@ -139,5 +147,7 @@ pub use square_root_count::SquareRootCounter;
 pub use stable_mode::StableMode;
 pub use standard_deviation::standard_deviation;
 pub use subsample_aggregate::{BlockValues, Blocks, NoisyBlockMean, SubsampleAggregate};
+pub use synthetic::{Measurement, Synthetic};
 pub use top_k::TopK;
 pub use triangle_count::{Graph, TriangleCount};
+pub use workload::{Domain, Query, Workload};

@@ -262,63 +262,67 @@ fn binary_rows(columns: usize, rows: usize, bits: &mut SeededBits) -> Vec<i64> {
 }
 
 /// The largest and the mean distance.
-fn errors(truths: &[i64], answers: impl IntoIterator<Item = f64>) -> (f64, f64) {
-    let apart = truths
-        .iter()
-        .zip(answers)
-        .map(|(t, a)| (*t as f64 - a).abs());
+fn errors(truths: &[i64], answers: impl IntoIterator<Item = f64>) -> [f64; 2] {
+    let apart = truths.iter().zip(answers);
+    let apart = apart.map(|(truth, answer)| (*truth as f64 - answer).abs());
     let (largest, sum) = apart.fold((0.0_f64, 0.0), |(largest, sum), e| {
         (largest.max(e), sum + e)
     });
-    (largest, sum / truths.len() as f64)
+    [largest, sum / truths.len() as f64]
 }
 
 /// All three-way marginals of twelve binary columns with ε = 1, ten thousand rows: beside the same with Laplace noise on all cells, clamped
-/// to what is possible.
+/// to what is possible. Errors are averaged over data sets, since a single one may have luck.
 #[test]
 fn beats_noise_on_all_cells() {
     let (columns, rows) = (12, 10_000);
+    let space = domain(&vec![2; columns]);
+    let workload = Workload::all_marginals(space.clone(), 3).expect("sets");
+    let sets: Vec<Vec<usize>> = (0..columns)
+        .flat_map(|i| (i + 1..columns).map(move |j| (i, j)))
+        .flat_map(|(i, j)| (j + 1..columns).map(move |k| vec![i, j, k]))
+        .collect();
+    let sets: Vec<&[usize]> = sets.iter().map(Vec::as_slice).collect();
+    let marginals = Marginals::<AddRemove>::new(space.columns().to_vec(), &sets, Contribution::Row);
+    let marginals = marginals.expect("sets");
+    assert_eq!(marginals.sensitivity_l1().bound(), &Ratio::from(220_u64));
+    let noisy = marginals.with_noise(&Noise::Laplace(scale(220, 1)));
+    // 1/20 for the number of rows, and 19/20 for 20 rounds: 7/10 of that for the selections.
+    let plan = Rounds {
+        replays: 20,
+        ..rounds(20, ratio(133, 4000), (4000, 57))
+    };
+    let rows_noise = Noise::Laplace(scale(20, 1));
+    let mwem = Mwem::<AddRemove>::new(workload.clone(), Contribution::Row, plan, &rows_noise);
+    let mwem = mwem.expect("in range");
+
     let mut bits = SeededBits::new(seed(704));
-    for _ in 0..if long() { 10 } else { 1 } {
+    let repeats = if long() { 200 } else { 10 };
+    let (mut found, mut baseline, mut uniform) = ([0.0; 2], [0.0; 2], [0.0; 2]);
+    let mut beyond_half = 0;
+    for _ in 0..repeats {
         let counts = binary_rows(columns, rows, &mut bits);
-        let space = domain(&vec![2; columns]);
-        let workload = Workload::all_marginals(space.clone(), 3).expect("sets");
         let truths = workload.answers(&counts).expect("all cells");
         let mut entropy = Seeded::new(bits.word());
-
-        let sets: Vec<Vec<usize>> = (0..columns)
-            .flat_map(|i| (i + 1..columns).map(move |j| (i, j)))
-            .flat_map(|(i, j)| (j + 1..columns).map(move |k| vec![i, j, k]))
-            .collect();
-        let sets: Vec<&[usize]> = sets.iter().map(Vec::as_slice).collect();
-        let marginals =
-            Marginals::<AddRemove>::new(space.columns().to_vec(), &sets, Contribution::Row)
-                .expect("sets");
-        let noise = Noise::Laplace(scale(sets.len() as u128, 1));
-        assert_eq!(marginals.sensitivity_l1().bound(), &Ratio::from(220_u64));
-        let noisy = marginals.with_noise(&noise);
-        let tables = noisy
-            .release(Secret::new(truths.clone()), confidence(0.95), &mut entropy)
-            .expect("entropy");
-        let cells = tables.value().iter().flat_map(|table| table.cells());
-        let baseline = errors(&truths, cells.map(|c| c.answer.clamp(0.0, rows as f64)));
-
-        // 1/20 for the number of rows, and 20 rounds of 19/400 in halves.
-        let plan = Rounds {
-            replays: 20,
-            ..self::rounds(20, ratio(19, 800), (800, 19))
-        };
-        let rows_noise = Noise::Laplace(scale(20, 1));
-        let mwem = Mwem::<AddRemove>::new(workload.clone(), Contribution::Row, plan, &rows_noise)
-            .expect("in range");
+        let tables = noisy.release(Secret::new(truths.clone()), confidence(0.95), &mut entropy);
+        let tables = tables.expect("entropy").into_value();
+        let cells = tables.iter().flat_map(|table| table.cells());
+        let noise = errors(&truths, cells.map(|c| c.answer.clamp(0.0, rows as f64)));
         let release = mwem.release(Secret::new(counts), &mut entropy);
         let synthetic = release.expect("entropy").into_value();
-        let found = errors(&truths, synthetic.answers(&workload).expect("same domain"));
-        let uniform = errors(&truths, truths.iter().map(|_| rows as f64 / 8.0));
-        eprintln!(
-            "largest and mean error: MWEM {found:?}, noise {baseline:?}, uniform {uniform:?}"
-        );
-        assert!(found.0 <= 0.5 * baseline.0 && found.0 < 0.5 * uniform.0);
-        assert!(found.1 < baseline.1 && found.1 < 0.5 * uniform.1);
+        let own = errors(&truths, synthetic.answers(&workload).expect("same domain"));
+        let same = errors(&truths, truths.iter().map(|_| rows as f64 / 8.0));
+        beyond_half += u32::from(own[0] > 0.5 * noise[0]);
+        for i in 0..2 {
+            found[i] += own[i] / f64::from(repeats);
+            baseline[i] += noise[i] / f64::from(repeats);
+            uniform[i] += same[i] / f64::from(repeats);
+        }
     }
+    eprintln!(
+        "largest and mean error: MWEM {found:.0?}, noise {baseline:.0?}, uniform {uniform:.0?}; \
+         {beyond_half} of {repeats} above half of the noise"
+    );
+    assert!(found[0] <= 0.5 * baseline[0] && found[0] < 0.5 * uniform[0]);
+    assert!(found[1] < 0.7 * baseline[1] && found[1] < 0.5 * uniform[1]);
 }
