@@ -37,8 +37,20 @@ impl Bounds {
         let exponent = (log2_value - VALUE_BITS)
             .min(log2_range - RANGE_BITS)
             .max(log2_value - VALUE_BITS_MAX);
-        let grid = Grid::new(exponent.max(-1074))?;
-        let [lower, upper] = [lower, upper].map(|bound| i64::try_from(grid.round(bound)).ok());
+        Self::on_grid(lower, upper, Grid::new(exponent.max(-1074))?)
+    }
+
+    /// The same on a grid that the owner declares, such as `Grid::new(0)` for whole numbers. A quantile then is one of them.
+    pub fn on_grid(lower: f64, upper: f64, grid: Grid) -> Result<Self> {
+        let empty = Error::EmptyRange { lower, upper };
+        if !(lower < upper) {
+            return Err(empty);
+        }
+        let within = |steps: i128| steps.unsigned_abs() <= 1 << (VALUE_BITS_MAX + 1);
+        let [lower, upper] = [lower, upper].map(|bound| {
+            let steps = Some(grid.round(bound)).filter(|&steps| within(steps))?;
+            i64::try_from(steps).ok()
+        });
         match (lower, upper) {
             (Some(lower), Some(upper)) if lower < upper => Ok(Self { grid, lower, upper }),
             _ => Err(empty),
@@ -138,6 +150,28 @@ mod tests {
     fn narrow_ranges_far_away_are_told_apart() {
         let bounds = Bounds::new(1e15, 1e15 + 1.0).expect("a range");
         assert!(bounds.width() >= 1 << 9, "{bounds:?}");
+    }
+
+    #[test]
+    fn whole_numbers_can_be_declared() {
+        let bounds = Bounds::on_grid(0.0, 120.0, Grid::new(0).expect("in range")).expect("a range");
+        assert_eq!(
+            (bounds.lower(), bounds.upper(), bounds.fix(36.6)),
+            (0, 120, Some(37))
+        );
+        for (lower, upper, exponent) in [
+            (0.0, 0.4, 0),
+            (0.0, 1e30, 0),
+            (1.0, 0.0, 0),
+            (f64::NAN, 1.0, 0),
+            (0.0, 1.0, -70),
+        ] {
+            let grid = Grid::new(exponent).expect("in range");
+            assert!(
+                Bounds::on_grid(lower, upper, grid).is_err(),
+                "{lower},{upper} passed"
+            );
+        }
     }
 
     #[test]

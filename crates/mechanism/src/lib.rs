@@ -6,6 +6,7 @@
 //! - Selection: [`Exponential`], [`PiecewiseExponential`], [`PermuteAndFlip`], [`ReportNoisyMax`], [`TopK`], and
 //!   [`SparseVector`] for streams.
 //! - Statistics: [`Count`], [`BoundedSum`], [`BoundedMean`], [`Histogram`].
+//! - Synthetic data over a [`Domain`] of public categories: [`Mwem`].
 //!
 //! A mechanism takes a [`Secret`](whit_core::Secret) and gives a [`Release`]. Prices and budgets
 //! are not known here; a mechanism describes its [`Event`](whit_core::Event), and others price it.
@@ -84,12 +85,12 @@ pub mod smooth_median;
 pub mod smooth_noise;
 pub mod smooth_sensitivity;
 pub mod sparse_vector;
+#[cfg(test)]
+mod sparse_vector_variants;
 pub mod square_root_count;
 pub mod stable_mode;
 pub mod standard_deviation;
 pub mod subsample_aggregate;
-#[cfg(test)]
-mod sparse_vector_variants;
 pub mod synthetic;
 pub mod top_k;
 pub mod triangle_count;

@@ -1,14 +1,14 @@
 //! # Multiplicative weights
 //! **Definition.** A distribution `x` over the cells of a [`Domain`], at first uniform. It learns that the share of rows in a [`Query`] `f`
 //!   is about `a` by `x(u) ∝ x(u) exp(f(u) (a - f(x))/2)`, and then goes `replays` times through all that it has learnt so far, from the last
-//!   to the first. \[HLM12, Fig. 1\]
+//!   to the first. \[HLM12\]
 //! **Requires.** Nothing: it is given released values, and sees no data. Whatever it computes, in floats too, is post-processing.
 //! **Error.** Each step towards a share `a` leaves `x` closer to any distribution `p`, in relative entropy, by at least
 //!   `((f(p) - f(x))² - (a - f(p))²)/4`.
 //! **Proof.** With `c = (a - f(x))/2`, so that `|c| <= 1/2`, the entropy relative to `p` falls by
 //!   `c f(p) - ln Σ x(u) exp(c f(u)) = c f(p) - ln(1 + f(x) (e^c - 1))`. There `e^c <= 1 + c + c²`, hence the logarithm is at most
 //!   `f(x) (c + c²) <= c f(x) + c²`, and it falls by at least `c (f(p) - f(x)) - c²`. Put in `e = f(p) - f(x)` and `v = a - f(p)`, with
-//!   `c = (e + v)/2`: it is `(e² - v²)/4`. \[HLM12, App. A\] The entropy is at most `ln U` at first and never negative, so after `T` steps
+//!   `c = (e + v)/2`: it is `(e² - v²)/4`. \[HLM12\] The entropy is at most `ln U` at first and never negative, so after `T` steps
 //!   `Σ e_t² <= 4 ln U + Σ v_t²`: errors as large as the noise permits cannot go on.
 
 use crate::workload::{Domain, Query};

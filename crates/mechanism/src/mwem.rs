@@ -5,15 +5,15 @@
 //!   2. its count `f(D)` is released with noise;
 //!   3. `x` learns the answer by [`MultiplicativeWeights`].
 //!
-//!   Out comes the last `x`, or the average of those that queries were chosen against. \[HLM12, Fig. 1\]
+//!   Out comes the last `x`, or the average of those that queries were chosen against. \[HLM12\]
 //! **Requires.** Rows bounded by the same [`Contribution`] the mechanism was made with. A public number of rows must be public.
 //! **Guarantee.** That of `T` selections of range `ε`, `T` releases of one count at sensitivity `k`, and one more for the number of rows
 //!   if it is not public; `k` is the most rows of one unit. The event is their composition, known before any data is seen.
 //! **Proof.** Let all that was released before a round be fixed. Then `x` and `n` are fixed, being functions of it that see no data (floats
 //!   compute the same from the same), and so is the integer `t_f = round(n f(x))` of each query. For neighbours
-//!   `|f(D) - f(D')| <= k`, added, removed or replaced (see [`workload`](crate::workload)), and clamping the cells first changes none of that.
-//!   Hence `||f(D) - t_f| - |f(D') - t_f|| <= k`: scores of sensitivity `k` and, since some may rise while others fall,
-//!   spread `2k`. The chosen query is then fixed too, and its count is an integer of sensitivity `k`; so is the number of rows. Each
+//!   `|f(D) - f(D')| <= k`, added, removed or replaced (see [`workload`](crate::workload)). Clamped cells change none of that: a unit
+//!   adds to each what it would, or less. Hence `||f(D) - t_f| - |f(D') - t_f|| <= k`: scores of sensitivity `k` and, since some may rise
+//!   while others fall, spread `2k`. The chosen query is then fixed too, and its count is an integer of sensitivity `k`; so is the number of rows. Each
 //!   release keeps its promise given any releases before it, and that is what composition asks for; the parameters do not
 //!   depend on them. The rest is post-processing.
 //! **Error.** For a public `n`, with all rows in the domain, no replays and the average: if all scores chosen are within `s` of the
@@ -70,7 +70,7 @@ pub struct Mwem<R: Relation> {
 
 enum Rows<R: Relation> {
     Public(i64),
-    Noisy(Additive<R>),
+    Noisy(Box<Additive<R>>),
 }
 
 /// More rounds than this leave no budget for each.
@@ -88,7 +88,7 @@ impl<R: Relation> Mwem<R> {
         rounds: Rounds,
         rows_noise: &Noise,
     ) -> Result<Self> {
-        let rows = Rows::Noisy(additive(contribution, rows_noise));
+        let rows = Rows::Noisy(Box::new(additive(contribution, rows_noise)));
         Self::with_rows(workload, contribution, rounds, rows)
     }
 
@@ -189,7 +189,8 @@ impl<R: Relation> Mwem<R> {
         Ok(Release::new(synthetic, self.event()))
     }
 
-    /// As many cells as the domain has, none of them beyond what can be added up. Clamping moves no two counts apart.
+    /// As many cells as the domain has, none of them beyond what can be added up. A unit then adds to each
+    /// cell what it would, or less.
     pub(crate) fn read(&self, mut counts: Vec<i64>) -> Vec<i64> {
         counts.resize(self.workload.domain().size(), 0);
         for count in &mut counts {

@@ -17,12 +17,12 @@ mod exp_filter;
 #[cfg(test)]
 mod fit;
 pub mod geometric;
+pub(crate) mod log_normal;
 #[cfg(test)]
 mod oracle;
 mod power;
 mod rank_cells;
 pub(crate) mod ranked;
-pub(crate) mod log_normal;
 pub(crate) mod real;
 pub(crate) mod selection_curve;
 pub(crate) mod tail;
