@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn numbers_are_never_shown_too_small() {
         for (value, shown) in [
-            (2.718_281_8, "2.719"),
+            (std::f64::consts::E, "2.719"),
             (1.105_17, "1.106"),
             (1.0, "1.000"),
             (22026.4, "22030"),

@@ -1,26 +1,32 @@
 //! `whit stats`: text becomes a request, a file becomes a reader, an answer becomes text.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
-use whit::stats::{Answer, BINS_DEFAULT, NoiseKind, Plan, Request, Statistic};
+use whit::stats::{
+    Answer, BINS_DEFAULT, CategoryColumn, NoiseKind, Plan, Range, Request, Share, Statistic,
+};
 use whit::{Bounds, Failure, Neighbours, OsEntropy};
 
 use crate::progress::Progress;
 use crate::{Format, census, table};
 
-/// Count, sum, mean and histogram of a CSV file.
+/// Statistics of a CSV file: counts, sums, means, quantiles, tables and more.
 ///
 /// The file's first line names its columns. Without a file, the bundled census data is used: 32,561 people with columns
 /// age, workclass, fnlwgt, education, education_num, marital_status, occupation, relationship, race, sex, capital_gain,
 /// capital_loss, hours_per_week, native_country and income.
 ///
 /// Columns are separated by commas, and cells that hold commas, quotes or line ends must be quoted. The first line is public. A cell
-/// that is no number (empty, text, 1,000 or $5) is left out of sums, means and histograms; values beyond the range, infinite ones
+/// that is no number (empty, text, 1,000 or $5) is left out of all statistics of numbers; values beyond the range, infinite ones
 /// too, count as its end. With --unit, rows without a unit are left out. Answers may be negative: that is the noise.
+///
+/// If no range is known, --range auto finds one: a quarter of epsilon is spent on a search for bounds between powers of two (see
+/// whit stats bounds), and the rest on the statistic. If nothing is found, that is the answer, for the whole charge.
 ///
 /// Nothing is recorded yet: if you ask again about the same people, the charges add up.
 #[derive(Args)]
@@ -36,6 +42,8 @@ Examples:
       How many rows there are.
   whit stats mean --column age --range 0,120 --epsilon 0.5
       The mean age. The range is what ages can be, not what they are.
+  whit stats median --column hours_per_week --range auto --epsilon 1
+      The median of a column of which no range is known.
   whit stats histogram --column hours_per_week --range 0,100 --bins 5 --epsilon 1
       Five counts, for one charge.
   whit stats sum visits.csv --column cost --range 0,500 --epsilon 1 --unit patient --rows-per-unit 4
@@ -52,9 +60,36 @@ enum Subcommands {
     /// The mean of a column's values
     #[command(after_help = MEAN_EXAMPLES)]
     Mean(ValueArguments),
+    /// The variance of a column's values
+    #[command(after_help = VARIANCE_EXAMPLES)]
+    Variance(ValueArguments),
+    /// The standard deviation of a column's values
+    #[command(after_help = STDDEV_EXAMPLES)]
+    Stddev(ValueArguments),
     /// How many of a column's values fall in each of several bins
     #[command(after_help = HISTOGRAM_EXAMPLES)]
     Histogram(HistogramArguments),
+    /// A value with half of a column's values on either side
+    #[command(after_help = MEDIAN_EXAMPLES)]
+    Median(ValueArguments),
+    /// Values below which given shares of a column's values lie
+    #[command(after_help = QUANTILE_EXAMPLES)]
+    Quantile(QuantileArguments),
+    /// A range that holds most of a column's values
+    #[command(after_help = BOUNDS_EXAMPLES)]
+    Bounds(ColumnArguments),
+    /// The most frequent category of a column
+    #[command(after_help = MODE_EXAMPLES)]
+    Mode(CategoryArguments),
+    /// The most frequent categories of a column
+    #[command(after_help = TOP_EXAMPLES)]
+    Top(TopArguments),
+    /// How many different units there are, or how many different values a column has
+    #[command(after_help = DISTINCT_EXAMPLES)]
+    Distinct(DistinctArguments),
+    /// How many rows there are with each combination of categories of several columns
+    #[command(after_help = MARGINALS_EXAMPLES)]
+    Marginals(MarginalsArguments),
 }
 
 const COUNT_EXAMPLES: &str = "\
@@ -83,23 +118,176 @@ Examples:
   whit stats histogram --column age --range 15,95 --bins 8 --epsilon 1
   whit stats histogram people.csv --column age --range 0,120 --epsilon 1 --format json";
 
+const VARIANCE_EXAMPLES: &str = "\
+Examples:
+  whit stats variance --column age --range 0,120 --epsilon 1
+      Of these rows, divided by their number. A third of epsilon each for a sum, for squares and a count.
+  whit stats variance --column hours_per_week --range auto --epsilon 2
+  whit stats variance people.csv --column age --range 0,120 --epsilon 1 --relation replace
+      The number of rows counts as public: half of epsilon for each sum.";
+
+const STDDEV_EXAMPLES: &str = "\
+Examples:
+  whit stats stddev --column age --range 0,120 --epsilon 1
+      The root of the variance, for the same charge.
+  whit stats stddev --column age --range 0,120 --epsilon 1 --mechanism gaussian --delta 1e-6
+  whit stats stddev visits.csv --column cost --range 0,500 --epsilon 1 --unit who --rows-per-unit 4";
+
+const MEDIAN_EXAMPLES: &str = "\
+Examples:
+  whit stats median --column age --range 0,120 --epsilon 0.1
+  whit stats median --column hours_per_week --range auto --epsilon 1 --format json
+  whit stats median visits.csv --column cost --range 0,500 --epsilon 1 --unit who --rows-per-unit 4
+
+The answer is chosen by the exponential mechanism, by how far its rank is off. No interval of
+values is known without looking at the data again; instead, the rank error says how many rows lie
+between the answer and the true median at most.";
+
+const QUANTILE_EXAMPLES: &str = "\
+Examples:
+  whit stats quantile --column age --range 0,120 --q 0.9 --epsilon 0.5
+  whit stats quantile --column age --range 0,120 --q 0.25,0.5,0.75 --epsilon 1
+      Three quantiles, in order, for one charge.
+  whit stats quantile people.csv --column income --range auto --q 0.1,0.9 --epsilon 1";
+
+const BOUNDS_EXAMPLES: &str = "\
+Examples:
+  whit stats bounds --column capital_gain --epsilon 0.5
+  whit stats bounds visits.csv --column cost --epsilon 1 --unit patient --rows-per-unit 4
+
+Values are counted in bins that double: 0 to 2^-20 (about a millionth), up to 2^-19, and so on up
+to 2^35 (34 billion), and as many below zero; what is larger counts in the last bin. The answer
+goes from the first to the last bin with clearly more than noise: if all were empty, one would
+pass with probability 10^-6; if none passes, that is relaxed, up to 1%. Values in bins with few
+rows may lie outside. If no bin passes, the answer is empty, for the same charge.";
+
+const MODE_EXAMPLES: &str = "\
+Examples:
+  whit stats mode --column sex --categories Female,Male --epsilon 0.1
+  whit stats mode visits.csv --column ward --categories @wards.txt --epsilon 1
+      The file wards.txt names one category on each line.
+
+The list is what can stand in the column, never taken from the data. Other values are left out.";
+
+const TOP_EXAMPLES: &str = "\
+Examples:
+  whit stats top --k 2 --column race --categories White,Black,Other --epsilon 1
+  whit stats top visits.csv --k 3 --column ward --categories @wards.txt --epsilon 1
+      The file wards.txt names one category on each line.
+
+The list is what can stand in the column, never taken from the data. Other values are left out.
+Each of the k choices has an equal part of epsilon; how many rows a category has is not told.";
+
+const DISTINCT_EXAMPLES: &str = "\
+Examples:
+  whit stats distinct --unit native_country --epsilon 1
+      How many countries there are; each of them is protected with all its rows.
+  whit stats distinct --column occupation --epsilon 1
+      How many occupations there are; each row is protected.
+  whit stats distinct visits.csv --column ward --unit patient --values-per-unit 2 --epsilon 1
+      How many wards there are, counting the first 2 different ones of each patient.";
+
+const MARGINALS_EXAMPLES: &str = "\
+Examples:
+  whit stats marginals --columns sex,income --categories 'sex=Female|Male;income=>50K' --epsilon 1
+      Two counts, for one charge.
+  whit stats marginals visits.csv --columns ward,year --categories @lists.json --epsilon 1
+      The file lists.json holds an object: {\"ward\":[\"north\",\"south\"],\"year\":[\"2024\",\"2025\"]}
+
+The lists are what can stand in the columns, never taken from the data. Rows with another value
+are left out.";
+
 #[derive(Args)]
 struct CountArguments {
     /// Count only rows that have something in this column
     #[arg(long, value_name = "COLUMN")]
     column: Option<String>,
     #[command(flatten)]
+    noise: NoiseArguments,
+    #[command(flatten)]
+    rows: RowsArguments,
+    #[command(flatten)]
+    common: CommonArguments,
+}
+
+#[derive(Args)]
+struct ColumnArguments {
+    /// The column that holds the values; where they must be numbers, a cell that is none is left out
+    #[arg(long, value_name = "COLUMN")]
+    column: String,
+    #[command(flatten)]
+    noise: NoiseArguments,
+    #[command(flatten)]
+    rows: RowsArguments,
+    #[command(flatten)]
     common: CommonArguments,
 }
 
 #[derive(Args)]
 struct ValueArguments {
-    /// The column that holds the values; a cell that is no number is left out
-    #[arg(long, value_name = "COLUMN")]
-    column: String,
-    /// The range that values can have, never taken from the data; others are moved to its ends
-    #[arg(long, value_name = "LOWER,UPPER", allow_hyphen_values = true)]
+    /// The range that values can have, never taken from the data; others are moved to its ends. auto searches for one
+    #[arg(long, value_name = "LOWER,UPPER|auto", allow_hyphen_values = true)]
     range: String,
+    #[command(flatten)]
+    column: ColumnArguments,
+}
+
+#[derive(Args)]
+struct QuantileArguments {
+    /// One or more shares from 0 to 1, growing, with commas between
+    #[arg(long, value_name = "SHARES", allow_hyphen_values = true)]
+    q: String,
+    #[command(flatten)]
+    values: ValueArguments,
+}
+
+#[derive(Args)]
+struct CategoryArguments {
+    /// All categories that count, with commas between, or @ and a file that names one on each line
+    #[arg(long, value_name = "LIST|@FILE")]
+    categories: String,
+    #[command(flatten)]
+    column: ColumnArguments,
+}
+
+#[derive(Args)]
+struct TopArguments {
+    /// How many categories to choose
+    #[arg(long, value_name = "K", allow_hyphen_values = true)]
+    k: String,
+    #[command(flatten)]
+    categories: CategoryArguments,
+}
+
+#[derive(Args)]
+struct DistinctArguments {
+    /// Count this column's different values; without it, the different units
+    #[arg(long, value_name = "COLUMN")]
+    column: Option<String>,
+    /// The column that names whom a row belongs to; without it each row is protected alone
+    #[arg(long, value_name = "COLUMN")]
+    unit: Option<String>,
+    /// How many different values of one unit count at most, the first in the file; needed with --column and --unit
+    #[arg(long, value_name = "K", allow_hyphen_values = true)]
+    values_per_unit: Option<String>,
+    #[command(flatten)]
+    noise: NoiseArguments,
+    #[command(flatten)]
+    common: CommonArguments,
+}
+
+#[derive(Args)]
+struct MarginalsArguments {
+    /// The columns, with commas between
+    #[arg(long, value_name = "COLUMNS")]
+    columns: String,
+    /// All categories that count, as column=one|two;other=three|four, or @ and a JSON file
+    #[arg(long, value_name = "LISTS|@FILE")]
+    categories: String,
+    #[command(flatten)]
+    noise: NoiseArguments,
+    #[command(flatten)]
+    rows: RowsArguments,
     #[command(flatten)]
     common: CommonArguments,
 }
@@ -122,27 +310,10 @@ struct CommonArguments {
     /// What the answer may cost: 0.1 protects strongly, 1 is usual, 10 protects weakly
     #[arg(long, value_name = "EPSILON", allow_hyphen_values = true)]
     epsilon: String,
-    /// For gaussian noise: a probability far below one in the number of people, such as 1e-6
-    #[arg(
-        long,
-        value_name = "DELTA",
-        default_value = "0",
-        allow_hyphen_values = true
-    )]
-    delta: String,
-    /// Which noise to add
-    #[arg(long, value_enum, default_value_t = Mechanism::Laplace)]
-    mechanism: Mechanism,
-    /// The column that names whom a row belongs to; without it each row is protected alone
-    #[arg(long, value_name = "COLUMN")]
-    unit: Option<String>,
-    /// How many rows of one unit are used at most, the first in the file; needed with --unit
-    #[arg(long, value_name = "K", allow_hyphen_values = true)]
-    rows_per_unit: Option<String>,
     /// What is hidden: whether a unit is there at all, or only what it says
     #[arg(long, value_enum, default_value_t = Relation::AddRemove)]
     relation: Relation,
-    /// How often the interval covers the truth, at least; in a histogram, for each bin on its own
+    /// How often the interval covers the truth, at least; of many counts, for each on its own
     #[arg(
         long,
         value_name = "PROBABILITY",
@@ -152,12 +323,39 @@ struct CommonArguments {
     confidence: String,
 }
 
+#[derive(Args)]
+struct NoiseArguments {
+    /// For gaussian noise: a probability far below one in the number of people, such as 1e-6
+    #[arg(
+        long,
+        value_name = "DELTA",
+        default_value = "0",
+        allow_hyphen_values = true
+    )]
+    delta: String,
+    /// Which mechanism to use; laplace if it adds noise, exponential if it chooses
+    #[arg(long, value_enum)]
+    mechanism: Option<Mechanism>,
+}
+
+#[derive(Args)]
+struct RowsArguments {
+    /// The column that names whom a row belongs to; without it each row is protected alone
+    #[arg(long, value_name = "COLUMN")]
+    unit: Option<String>,
+    /// How many rows of one unit are used at most, the first in the file; needed with --unit
+    #[arg(long, value_name = "K", allow_hyphen_values = true)]
+    rows_per_unit: Option<String>,
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum Mechanism {
     /// No delta, the better choice for single numbers
     Laplace,
     /// Needs --delta; thinner tails
     Gaussian,
+    /// Chooses instead of adding noise: for quantiles and the most frequent categories
+    Exponential,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -239,26 +437,86 @@ struct Printed<'a> {
 impl Arguments {
     fn parse(self) -> Result<(Request, Option<PathBuf>), Failure> {
         match self.statistic {
-            Subcommands::Count(CountArguments { column, common }) => {
-                let mut request = common.request(Statistic::Count)?;
-                request.column = column;
-                Ok((request, common.file))
-            }
+            Subcommands::Count(arguments) => arguments.parse(),
             Subcommands::Sum(values) => values.parse(Statistic::Sum),
             Subcommands::Mean(values) => values.parse(Statistic::Mean),
+            Subcommands::Variance(values) => values.parse(Statistic::Variance),
+            Subcommands::Stddev(values) => values.parse(Statistic::Stddev),
             Subcommands::Histogram(HistogramArguments { bins, values }) => {
                 let bins = whole_number("the number of bins", &bins)?;
                 values.parse(Statistic::Histogram { bins })
             }
+            Subcommands::Median(values) => values.parse(Statistic::Median),
+            Subcommands::Quantile(QuantileArguments { q, values }) => {
+                values.parse(Statistic::Quantile { q: shares(&q)? })
+            }
+            Subcommands::Bounds(column) => column.parse(Statistic::Bounds),
+            Subcommands::Mode(arguments) => {
+                let categories = categories(&arguments.categories)?;
+                arguments.column.parse(Statistic::Mode { categories })
+            }
+            Subcommands::Top(TopArguments {
+                k,
+                categories: arguments,
+            }) => {
+                let k = whole_number("the number of categories to choose", &k)?.into();
+                let categories = categories(&arguments.categories)?;
+                arguments.column.parse(Statistic::Top { k, categories })
+            }
+            Subcommands::Distinct(arguments) => arguments.parse(),
+            Subcommands::Marginals(arguments) => arguments.parse(),
         }
+    }
+}
+
+impl CountArguments {
+    fn parse(self) -> Result<(Request, Option<PathBuf>), Failure> {
+        let mut request = self.common.request(Statistic::Count)?;
+        request.column = self.column;
+        self.noise.add_to(&mut request)?;
+        self.rows.add_to(&mut request)?;
+        Ok((request, self.common.file))
+    }
+}
+
+impl ColumnArguments {
+    fn parse(self, statistic: Statistic) -> Result<(Request, Option<PathBuf>), Failure> {
+        let mut request = self.common.request(statistic)?;
+        request.column = Some(self.column);
+        self.noise.add_to(&mut request)?;
+        self.rows.add_to(&mut request)?;
+        Ok((request, self.common.file))
     }
 }
 
 impl ValueArguments {
     fn parse(self, statistic: Statistic) -> Result<(Request, Option<PathBuf>), Failure> {
-        let mut request = self.common.request(statistic)?;
-        request.column = Some(self.column);
+        let (mut request, file) = self.column.parse(statistic)?;
         request.range = Some(range(&self.range)?);
+        Ok((request, file))
+    }
+}
+
+impl DistinctArguments {
+    fn parse(self) -> Result<(Request, Option<PathBuf>), Failure> {
+        let values_per_unit = self.values_per_unit.as_deref();
+        let values_per_unit = values_per_unit
+            .map(|text| whole_number("the number of values per unit", text))
+            .transpose()?;
+        let statistic = Statistic::Distinct { values_per_unit };
+        let mut request = self.common.request(statistic)?;
+        (request.column, request.unit) = (self.column, self.unit);
+        self.noise.add_to(&mut request)?;
+        Ok((request, self.common.file))
+    }
+}
+
+impl MarginalsArguments {
+    fn parse(self) -> Result<(Request, Option<PathBuf>), Failure> {
+        let columns = category_columns(&self.columns, &self.categories)?;
+        let mut request = self.common.request(Statistic::Marginals { columns })?;
+        self.noise.add_to(&mut request)?;
+        self.rows.add_to(&mut request)?;
         Ok((request, self.common.file))
     }
 }
@@ -266,22 +524,35 @@ impl ValueArguments {
 impl CommonArguments {
     fn request(&self, statistic: Statistic) -> Result<Request, Failure> {
         let mut request = Request::new(statistic, self.epsilon.parse()?);
-        request.delta = self.delta.parse()?;
         request.confidence = self.confidence.parse()?;
-        request.mechanism = match self.mechanism {
-            Mechanism::Laplace => NoiseKind::Laplace,
-            Mechanism::Gaussian => NoiseKind::Gaussian,
-        };
         request.relation = match self.relation {
             Relation::AddRemove => Neighbours::AddRemove,
             Relation::Replace => Neighbours::ReplaceOne,
         };
-        request.unit = self.unit.clone();
+        Ok(request)
+    }
+}
+
+impl NoiseArguments {
+    fn add_to(&self, request: &mut Request) -> Result<(), Failure> {
+        request.delta = self.delta.parse()?;
+        request.mechanism = self.mechanism.map(|mechanism| match mechanism {
+            Mechanism::Laplace => NoiseKind::Laplace,
+            Mechanism::Gaussian => NoiseKind::Gaussian,
+            Mechanism::Exponential => NoiseKind::Exponential,
+        });
+        Ok(())
+    }
+}
+
+impl RowsArguments {
+    fn add_to(self, request: &mut Request) -> Result<(), Failure> {
+        request.unit = self.unit;
         let rows_per_unit = self.rows_per_unit.as_deref();
         request.rows_per_unit = rows_per_unit
             .map(|text| whole_number("the number of rows per unit", text))
             .transpose()?;
-        Ok(request)
+        Ok(())
     }
 }
 
@@ -292,16 +563,18 @@ fn whole_number(what: &str, text: &str) -> Result<u32, Failure> {
     })
 }
 
-fn range(text: &str) -> Result<Bounds, Failure> {
+fn range(text: &str) -> Result<Range, Failure> {
+    if text.trim() == "auto" {
+        return Ok(Range::Auto);
+    }
     let ends = text.split_once(',').and_then(|(lower, upper)| {
         let number = |text: &str| text.trim().parse::<f64>().ok();
         number(lower).zip(number(upper))
     });
     match ends {
-        Some((lower, upper)) => Ok(Bounds::new(lower, upper)?),
+        Some((lower, upper)) => Ok(Bounds::new(lower, upper)?.into()),
         None => {
-            let suggestion =
-                "write the lower and the upper end, such as --range 0,120 or --range -5,5";
+            let suggestion = "write the lower and the upper end, such as --range 0,120 or --range -5,5, or --range auto";
             Err(Failure::invalid(
                 "not_a_range",
                 "the range is not two numbers with a comma between them",
@@ -309,4 +582,76 @@ fn range(text: &str) -> Result<Bounds, Failure> {
             ))
         }
     }
+}
+
+fn shares(text: &str) -> Result<Vec<Share>, Failure> {
+    let share = |text: &str| match text.trim().parse() {
+        Ok(share) => Ok(Share::new(share)?),
+        Err(_) => Err(Failure::invalid(
+            "not_a_number",
+            "a share is not a number",
+            "write shares from 0 to 1 with commas between, such as --q 0.25,0.5,0.75",
+        )),
+    };
+    text.split(',').map(share).collect()
+}
+
+/// A list with commas between, or a public file with one category on each line.
+fn categories(text: &str) -> Result<Vec<String>, Failure> {
+    let categories: Vec<String> = match text.strip_prefix('@') {
+        Some(path) => {
+            let lines = public_file(path)?;
+            let lines = lines.lines().filter(|line| !line.trim().is_empty());
+            lines.map(String::from).collect()
+        }
+        None => text.split(',').map(String::from).collect(),
+    };
+    Ok(categories)
+}
+
+/// The columns in the order given, each with its list.
+fn category_columns(columns: &str, lists: &str) -> Result<Vec<CategoryColumn>, Failure> {
+    let wrong = |reason: &str| {
+        let suggestion = "write each column's list once, such as --columns sex,ward --categories 'sex=f|m;ward=north|south'";
+        Failure::invalid("not_categories", reason, suggestion)
+    };
+    let not_lists = || wrong("the categories are not lists of columns=one|two with ; between");
+    let mut lists: Vec<(String, Vec<String>)> = match lists.strip_prefix('@') {
+        Some(path) => serde_json::from_str::<BTreeMap<String, Vec<String>>>(&public_file(path)?)
+            .map_err(|_| wrong("the file of categories is not a JSON object of lists"))?
+            .into_iter()
+            .collect(),
+        None => {
+            let list = |text: &str| {
+                let (column, list) = text.split_once('=')?;
+                let list = list.split('|').map(String::from).collect();
+                Some((column.trim().to_owned(), list))
+            };
+            let lists = lists.split(';').map(list).collect::<Option<_>>();
+            lists.ok_or_else(not_lists)?
+        }
+    };
+    let mut found = Vec::new();
+    for column in columns.split(',').map(str::trim) {
+        let place = lists.iter().position(|(name, _)| name == column);
+        let Some(place) = place else {
+            return Err(wrong(&format!(
+                "the column {column:?} has no list of categories"
+            )));
+        };
+        let (column, categories) = lists.swap_remove(place);
+        found.push(CategoryColumn { column, categories });
+    }
+    match lists.first() {
+        None => Ok(found),
+        Some((column, _)) => Err(wrong(&format!(
+            "the list of {column:?} stands there twice or belongs to none of the columns"
+        ))),
+    }
+}
+
+/// A file that belongs to the question and not to the data.
+#[expect(clippy::disallowed_methods, reason = "a door opens files")]
+fn public_file(path: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| unreadable(Path::new(path), error.kind()))
 }

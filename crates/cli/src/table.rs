@@ -1,7 +1,7 @@
 //! An answer as a table for people.
 
 use whit::Neighbours;
-use whit::stats::{Answer, Bin, Value};
+use whit::stats::{Answer, Bin, Cell, Value};
 
 /// Width of the whole, which every terminal has.
 const LINE_CHARS: usize = 80;
@@ -12,10 +12,15 @@ const INTERVAL_DIGITS: i32 = 2;
 /// Public numbers (noise scales, the edges of bins) are shown with so many digits.
 const PUBLIC_DIGITS: i32 = 3;
 
+/// How many digits a number has that comes without an interval.
+const CHOSEN_DIGITS: i32 = 6;
+/// Enough for the largest end of a range that can be found.
+const EDGE_DIGITS: i32 = 12;
+
 /// The answer, its interval, the noise, the charge, whom it protects, and what that means.
 pub(crate) fn render(answer: &Answer) -> String {
     let mut lines = Vec::new();
-    let mut bars = String::new();
+    let mut above = String::new();
     match &answer.value {
         &Value::Single {
             answer: value,
@@ -23,21 +28,76 @@ pub(crate) fn render(answer: &Answer) -> String {
             high,
         } => {
             let place = Place::of(high - low, INTERVAL_DIGITS);
-            let place = if answer.statistic == "count" {
-                place.whole()
-            } else {
-                place
-            };
+            let is_count = ["count", "distinct"].contains(&answer.statistic.as_str());
+            let place = if is_count { place.whole() } else { place };
             lines.push((title(answer), place.show(value)));
             lines.push((
                 interval_name(answer),
                 format!("{} to {}", place.show(low), place.show(high)),
             ));
         }
-        Value::Histogram { bins } => bars = histogram(answer, bins) + "\n",
+        &Value::Quantile {
+            answer: value,
+            rank_error,
+            ..
+        } => {
+            lines.push((title(answer), chosen(value)));
+            lines.push(("rank error".into(), rank(answer, rank_error)));
+        }
+        Value::Quantiles {
+            quantiles,
+            rank_error,
+        } => {
+            let column = answer.column.as_deref().unwrap_or_default();
+            for at in quantiles {
+                let name = format!("{} quantile of {column}", at.q);
+                lines.push((name, chosen(at.answer)));
+            }
+            lines.push(("rank error".into(), rank(answer, *rank_error)));
+        }
+        Value::Bounds { answer: ends } => {
+            let ends = format!("{} to {}", edge(ends.low), edge(ends.high));
+            lines.push((title(answer), ends));
+        }
+        Value::Mode {
+            answer: category,
+            count_error,
+        } => {
+            lines.push((title(answer), category.clone()));
+            lines.push(("count error".into(), rows_behind(answer, *count_error)));
+        }
+        Value::Top { top, count_error } => {
+            for (place, category) in top.iter().enumerate() {
+                let column = answer.column.as_deref().unwrap_or_default();
+                let name = format!("top {} of {column}", place + 1);
+                lines.push((name, category.clone()));
+            }
+            lines.push(("count error".into(), rows_behind(answer, *count_error)));
+        }
+        Value::Histogram { bins } => above = histogram(answer, bins) + "\n",
+        Value::Marginals { columns, cells } => above = cells_of(answer, columns, cells) + "\n",
+        Value::Nothing { .. } => {
+            let why = "none: no bounds were found, since too few values are alike or epsilon is too small";
+            lines.push((title(answer), why.into()));
+        }
         _ => {}
     }
     let mut add = |name: &str, text: String| lines.push((name.into(), text));
+    if let Some(range) = &answer.range {
+        let (search, all) = (
+            public(range.epsilon.value()),
+            public(answer.epsilon.value()),
+        );
+        let cost = format!("for epsilon {search} of {all}");
+        let text = match (range.low, range.high) {
+            (Some(low), Some(high)) => {
+                let (low, high) = (edge(low), edge(high));
+                format!("{low} to {high}, found {cost}; values beyond it count as its ends")
+            }
+            _ => format!("none found, {cost}"),
+        };
+        add("range", text);
+    }
     add("mechanism", mechanism(answer));
     add("charge", answer.charge());
     add("protects", protects(answer));
@@ -45,7 +105,35 @@ pub(crate) fn render(answer: &Answer) -> String {
     if !answer.recorded {
         add("budget", "not recorded: repeats add up".into());
     }
-    bars + &self::lines(&lines)
+    above + &self::lines(&lines)
+}
+
+/// A public number.
+fn public(value: f64) -> String {
+    Place::of(value.abs(), PUBLIC_DIGITS).show_short(value)
+}
+
+/// An end of a range that was found: a power of two, shown whole.
+fn edge(value: f64) -> String {
+    Place::of(value.abs(), EDGE_DIGITS).show_short(value)
+}
+
+/// A number of which it is not known how far it is off.
+fn chosen(value: f64) -> String {
+    Place::of(value.abs(), CHOSEN_DIGITS).show_short(value)
+}
+
+fn rank(answer: &Answer, rank_error: f64) -> String {
+    let rows = Place::of(rank_error, INTERVAL_DIGITS).show_short(rank_error);
+    format!("at most {rows} rows, with {} confidence", percent(answer))
+}
+
+fn rows_behind(answer: &Answer, count_error: f64) -> String {
+    let rows = Place::of(count_error, INTERVAL_DIGITS).show_short(count_error);
+    format!(
+        "no category left out has {rows} rows more, with {} confidence",
+        percent(answer)
+    )
 }
 
 /// Names on the left, wrapped texts on the right.
@@ -62,14 +150,18 @@ pub(crate) fn lines(lines: &[(String, String)]) -> String {
 }
 
 fn title(answer: &Answer) -> String {
-    format!(
-        "{} of {}",
-        answer.statistic,
-        answer.column.as_deref().unwrap_or("rows")
-    )
+    match (answer.statistic.as_str(), &answer.column) {
+        ("distinct", column) => format!("distinct {}", column.as_ref().unwrap_or(&answer.unit)),
+        (statistic, Some(column)) => format!("{statistic} of {column}"),
+        (statistic, None) => format!("{statistic} of rows"),
+    }
 }
 
 fn interval_name(answer: &Answer) -> String {
+    format!("{} interval", percent(answer))
+}
+
+fn percent(answer: &Answer) -> String {
     let (confidence, percent) = (answer.confidence.value(), 100.0 * answer.confidence.value());
     // The shortest text that means the same number.
     let same = |text: &String| {
@@ -79,13 +171,16 @@ fn interval_name(answer: &Answer) -> String {
     let text = (0..16)
         .map(|digits| format!("{percent:.digits$}"))
         .find(same);
-    format!("{}% interval", text.unwrap_or_else(|| percent.to_string()))
+    format!("{}%", text.unwrap_or_else(|| percent.to_string()))
 }
 
 fn mechanism(answer: &Answer) -> String {
+    if answer.noise.is_empty() {
+        return answer.mechanism.to_string();
+    }
     let several = answer.noise.len() > 1;
     let noise = answer.noise.iter().map(|noise| {
-        let scale = Place::of(noise.scale, PUBLIC_DIGITS).show_short(noise.scale);
+        let scale = public(noise.scale);
         if several {
             format!("{scale} on {}", noise.to.word())
         } else {
@@ -105,16 +200,26 @@ fn protects(answer: &Answer) -> String {
         Neighbours::ReplaceOne => "what it says (replace)",
         _ => "under another relation",
     };
-    match answer.rows_per_unit {
+    let used = answer.rows_per_unit.or(answer.values_per_unit);
+    let what = match (answer.values_per_unit, used) {
+        (None, Some(1)) => "row",
+        (None, _) => "rows",
+        (Some(_), Some(1)) => "different value",
+        (Some(_), _) => "different values",
+    };
+    match used {
+        None if answer.statistic == "distinct" && answer.column.is_none() => {
+            format!("each {} with all its rows, {hidden}", answer.unit)
+        }
         None => {
             format!("each row, {hidden}; several rows of one person are not protected together")
         }
         Some(1) => format!(
-            "each {} with all its rows, {hidden}; 1 row of each is used",
+            "each {} with all its rows, {hidden}; 1 {what} of each is used",
             answer.unit
         ),
         Some(rows) => format!(
-            "each {} with all its rows, {hidden}; up to {rows} rows of each are used",
+            "each {} with all its rows, {hidden}; up to {rows} {what} of each are used",
             answer.unit
         ),
     }
@@ -167,6 +272,41 @@ fn histogram(answer: &Answer, bins: &[Bin]) -> String {
         row.trim_end().to_owned() + "\n"
     });
     text.collect()
+}
+
+/// One line for each combination of categories.
+fn cells_of(answer: &Answer, columns: &[String], cells: &[Cell]) -> String {
+    let spread = cells
+        .iter()
+        .map(|cell| cell.interval[1] - cell.interval[0])
+        .fold(0.0, f64::max);
+    let counts = Place::of(spread, INTERVAL_DIGITS).whole();
+    let mut rows = vec![columns.to_vec()];
+    rows[0].extend(["count".into(), interval_name(answer)]);
+    for cell in cells {
+        let [low, high] = cell.interval.map(|end| counts.show(end));
+        let mut row = cell.categories.clone();
+        row.extend([counts.show(cell.answer), format!("{low} to {high}")]);
+        rows.push(row);
+    }
+    let width = |column: usize| {
+        let chars = rows.iter().map(|row| row[column].chars().count());
+        chars.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns.len() + 2).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cell = |(column, text): (usize, &String)| {
+            let width = widths[column];
+            if column == columns.len() {
+                format!("{text:>width$}")
+            } else {
+                format!("{text:<width$}")
+            }
+        };
+        let cells: Vec<String> = row.iter().enumerate().map(cell).collect();
+        cells.join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
 }
 
 /// A name and what it stands for, broken between words.

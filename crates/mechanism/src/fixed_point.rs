@@ -43,7 +43,7 @@ impl Bounds {
     /// The same on a grid that the owner declares, such as `Grid::new(0)` for whole numbers. A quantile then is one of them.
     pub fn on_grid(lower: f64, upper: f64, grid: Grid) -> Result<Self> {
         let empty = Error::EmptyRange { lower, upper };
-        if !(lower < upper) {
+        if lower.is_nan() || upper.is_nan() || lower >= upper {
             return Err(empty);
         }
         let within = |steps: i128| steps.unsigned_abs() <= 1 << (VALUE_BITS_MAX + 1);

@@ -192,8 +192,8 @@ impl<R: Relation> NoisyMarginals<R> {
                     let answer = count as f64;
                     Estimate {
                         answer,
-                        low: (answer - half_width).max(0.0),
-                        high: (answer + half_width).max(0.0),
+                        low: answer - half_width,
+                        high: answer + half_width,
                     }
                 });
                 let mut tables = self.shapes.clone();

@@ -3,6 +3,8 @@
 use thiserror::Error as ThisError;
 use whit_core::{Fault, FaultKind, Neighbours};
 
+use crate::stats::NoiseKind;
+
 /// A request that cannot be answered, or a file that cannot be read.
 #[derive(Clone, Debug, PartialEq, ThisError)]
 #[non_exhaustive]
@@ -32,15 +34,45 @@ pub enum Error {
         /// What was given in vain.
         parameter: &'static str,
     },
-    /// Laplace noise was asked for with a delta.
-    #[error("Laplace noise spends no delta, but delta is {delta}")]
+    /// A mechanism that has no use for a delta was asked for with one.
+    #[error("the {mechanism} mechanism spends no delta, but delta is {delta}")]
     DeltaUnused {
+        /// The mechanism.
+        mechanism: NoiseKind,
         /// The delta as given.
         delta: f64,
     },
     /// Gaussian noise was asked for without a delta.
     #[error("Gaussian noise needs a delta above zero")]
     DeltaMissing,
+    /// The statistic is not made with this mechanism.
+    #[error("a {statistic} is not made with the {mechanism} mechanism")]
+    UnfitMechanism {
+        /// The statistic.
+        statistic: &'static str,
+        /// What was asked for.
+        mechanism: NoiseKind,
+    },
+    /// Shares of quantiles that are no list of growing shares.
+    #[error("the shares of quantiles do not grow, or there are none or more than {max}")]
+    SharesNotGrowing {
+        /// The most shares that pass.
+        max: usize,
+    },
+    /// A list of categories that is empty, or holds an empty or a repeated one.
+    #[error(
+        "the categories of the column {column:?} are none, or one of them is empty or stands there twice"
+    )]
+    NoCategories {
+        /// The column.
+        column: String,
+    },
+    /// A table over the same column twice.
+    #[error("the column {column:?} is asked for twice")]
+    ColumnTwice {
+        /// The column.
+        column: String,
+    },
     /// A unit without a bound on its rows.
     #[error("the unit {unit:?} has no bound on its number of rows")]
     RowsPerUnitMissing {
@@ -85,7 +117,9 @@ pub enum Error {
         column: String,
     },
     /// Under replace-one every row must be seen, and in a file of one column an empty cell is an empty line.
-    #[error("in a file of one column an empty cell is an empty line, which is no row, so the number of rows is not public")]
+    #[error(
+        "in a file of one column an empty cell is an empty line, which is no row, so the number of rows is not public"
+    )]
     OneColumn,
     /// The reader failed, at the header or later. Always the same text.
     #[error("the file cannot be read")]
@@ -118,6 +152,10 @@ impl Fault for Error {
             | Self::Unused { .. }
             | Self::DeltaUnused { .. }
             | Self::DeltaMissing
+            | Self::UnfitMechanism { .. }
+            | Self::SharesNotGrowing { .. }
+            | Self::NoCategories { .. }
+            | Self::ColumnTwice { .. }
             | Self::RowsPerUnitMissing { .. }
             | Self::RowsPerUnitUnused
             | Self::NoNoise(_)
@@ -140,6 +178,10 @@ impl Fault for Error {
             Self::Unused { .. } => "unused_parameter",
             Self::DeltaUnused { .. } => "unused_delta",
             Self::DeltaMissing => "missing_delta",
+            Self::UnfitMechanism { .. } => "unfit_mechanism",
+            Self::SharesNotGrowing { .. } => "shares_not_growing",
+            Self::NoCategories { .. } => "no_categories",
+            Self::ColumnTwice { .. } => "column_twice",
             Self::RowsPerUnitMissing { .. } => "missing_rows_per_unit",
             Self::RowsPerUnitUnused => "unused_rows_per_unit",
             Self::NoNoise(_) => "no_noise",
@@ -163,7 +205,7 @@ impl Fault for Error {
             Self::Missing {
                 parameter: "range", ..
             } => {
-                "give the range that values can have, such as 0,120 for ages; it must not come from the data"
+                "give the range that values can have, such as 0,120 for ages, which must not come from the data; or auto, which finds one for a part of epsilon"
             }
             Self::Missing { parameter, .. } => return format!("give a {parameter}"),
             Self::Unused { parameter, .. } => return format!("leave the {parameter} out"),
@@ -171,6 +213,14 @@ impl Fault for Error {
             Self::DeltaMissing => {
                 "give a delta far below one in the number of people, such as 1e-6"
             }
+            Self::UnfitMechanism { .. } => "leave the mechanism out",
+            Self::SharesNotGrowing { .. } => {
+                "give shares from 0 to 1 in growing order, such as 0.25,0.5,0.75"
+            }
+            Self::NoCategories { .. } => {
+                "list each category that counts once; the list must not come from the data"
+            }
+            Self::ColumnTwice { .. } => "name each column once",
             Self::RowsPerUnitMissing { .. } => {
                 "give the most rows per unit that count: noise can hide a unit only if its share is bounded, and further rows are left out"
             }
@@ -186,7 +236,9 @@ impl Fault for Error {
             Self::MissingColumn { .. } | Self::RepeatedColumn { .. } => {
                 "compare with the first line of the file, which must name each column that is used exactly once, with commas between"
             }
-            Self::OneColumn => "use add-remove, or add a column that is never empty, such as a row number",
+            Self::OneColumn => {
+                "use add-remove, or add a column that is never empty, such as a row number"
+            }
             Self::Unreadable => {
                 "check that it is a file, that you may read it, and that its disk is well"
             }

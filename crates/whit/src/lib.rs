@@ -13,7 +13,7 @@
 //!
 //! let mut request = Request::new(Statistic::Mean, Epsilon::new(0.5)?);
 //! request.column = Some("age".into());
-//! request.range = Some(Bounds::new(0.0, 120.0)?);
+//! request.range = Some(Bounds::new(0.0, 120.0)?.into());
 //!
 //! // All that can be refused is refused here, where no data has been seen.
 //! let plan = Plan::new(request)?;
@@ -31,7 +31,8 @@
 //! - **Neighbours.** Two data sets that differ in one unit: it is there or not ([`Neighbours::AddRemove`]), or it says
 //!   something else ([`Neighbours::ReplaceOne`]).
 //! - **Range.** The public bounds that values are clamped to. It decides how far one value can move an answer, hence how
-//!   much noise is needed. Taking it from the data would tell about the data.
+//!   much noise is needed. Taking it from the data would tell about the data; [searching](stats::Range::Auto) for it
+//!   costs a part of epsilon.
 //! - **Epsilon.** No outcome is more than `e^epsilon` times as likely on one data set as on its neighbour. Small is
 //!   private: 0.1 is strong, 1 is usual, 10 is weak. Epsilons of answers about the same people add up.
 //! - **Delta.** What Gaussian noise needs beyond epsilon: a probability, far below one in the number of people, with which
@@ -39,7 +40,7 @@
 //!
 //! # What is where
 //!
-//! - [`stats`]: count, sum, mean and histogram of a CSV file, from request to answer.
+//! - [`stats`]: statistics of a CSV file, from request to answer.
 //! - [`explain`]: what a guarantee means for one person.
 //! - [`Failure`]: how every door tells that there is no answer.
 //! - [`core`], [`mechanism`], [`accounting`]: the floors below, for those who build their own statistics.

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use whit_core::{Confidence, Delta, Epsilon, Neighbours, round};
 
-use super::{NoiseKind, Request};
+use super::measure::Outcome;
+use super::{NoiseKind, Request, Statistic};
 
 /// A released statistic. JSON: one object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,18 +19,24 @@ pub struct Answer {
     pub epsilon: Epsilon,
     /// The slack that goes with it.
     pub delta: Delta,
-    /// Which noise was added.
+    /// How it was made private.
     pub mechanism: NoiseKind,
     /// Whom the guarantee protects: `row`, or the column that names the unit.
     pub unit: String,
-    /// What was computed: `count`, `sum`, `mean` or `histogram`.
+    /// What was computed, such as `count` or `mean`.
     pub statistic: String,
-    /// Of which column; none for a count of rows.
+    /// Of which column; none for a count of rows, and where the value names its columns.
     pub column: Option<String>,
     /// Which data sets are neighbours.
     pub relation: Neighbours,
     /// The most rows of one unit that were used, if a column names the unit.
     pub rows_per_unit: Option<u32>,
+    /// The most different values of one unit that were counted; only in distinct counts of a column's values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values_per_unit: Option<u32>,
+    /// The range that was searched for; only if it was `auto`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<SearchedRange>,
     /// How much noise went where.
     pub noise: Vec<AddedNoise>,
     /// Was the charge booked to a budget? Not here: who asks again must add up the charges alone.
@@ -52,11 +59,125 @@ pub enum Value {
         /// The upper end of its interval.
         high: f64,
     },
+    /// One quantile. No interval is known without looking at the data again, but how far its rank is off is.
+    Quantile {
+        /// The answer.
+        answer: f64,
+        /// Not known.
+        low: Option<f64>,
+        /// Not known.
+        high: Option<f64>,
+        /// With the answer's confidence, no more rows than this lie between the answer and the true quantile.
+        rank_error: f64,
+    },
+    /// Several quantiles.
+    Quantiles {
+        /// The quantiles, in the order of their shares.
+        quantiles: Vec<QuantileAnswer>,
+        /// The same as for one quantile, for all of them together.
+        rank_error: f64,
+    },
+    /// A range that holds most values.
+    Bounds {
+        /// The range.
+        answer: Ends,
+    },
+    /// The most frequent category.
+    Mode {
+        /// The category.
+        answer: String,
+        /// With the answer's confidence, no category has so many more rows.
+        count_error: f64,
+    },
+    /// The most frequent categories.
+    Top {
+        /// The categories, in the order in which they were chosen.
+        top: Vec<String>,
+        /// With the answer's confidence, no category that was left out has so many more rows than any of these.
+        count_error: f64,
+    },
     /// One number per bin.
     Histogram {
         /// The bins, from low to high.
         bins: Vec<Bin>,
     },
+    /// One number per combination of categories.
+    Marginals {
+        /// The columns.
+        columns: Vec<String>,
+        /// All combinations of their categories; the last column changes fastest.
+        cells: Vec<Cell>,
+    },
+    /// Nothing, and that is all that was released.
+    Nothing {
+        /// Always null.
+        answer: (),
+        /// Why.
+        reason: Reason,
+    },
+}
+
+impl Value {
+    /// A search that found nothing.
+    pub(crate) fn no_bounds() -> Self {
+        Self::Nothing {
+            answer: (),
+            reason: Reason::NoBoundsFound,
+        }
+    }
+}
+
+/// Why an answer is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// No bin of the search for bounds holds clearly more than noise: there are too few values, or epsilon is too small.
+    NoBoundsFound,
+}
+
+/// One of several quantiles.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct QuantileAnswer {
+    /// Its share.
+    pub q: f64,
+    /// The value.
+    pub answer: f64,
+}
+
+/// The ends of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Ends {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// A range that was searched for, and what that cost. The rest was spent on the statistic.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SearchedRange {
+    /// The lower end; none if nothing was found.
+    pub low: Option<f64>,
+    /// The upper end; none if nothing was found.
+    pub high: Option<f64>,
+    /// The part of epsilon that the search had.
+    pub epsilon: Epsilon,
+}
+
+/// One cell of a contingency table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Cell {
+    /// One category for each column.
+    pub categories: Vec<String>,
+    /// How many rows have them, with noise.
+    pub answer: f64,
+    /// The interval around that, without what is below zero.
+    pub interval: [f64; 2],
 }
 
 /// One bin of a histogram, from `low` (included) to `high` (included in the last bin only).
@@ -92,8 +213,12 @@ pub enum Part {
     Count,
     /// A sum of values; in a mean, of their distances from the middle of the range.
     Sum,
-    /// Each bin of a histogram.
+    /// A sum of squared distances from the middle of the range.
+    Squares,
+    /// Each bin of a histogram, or of a search for bounds.
     Bin,
+    /// Each cell of a table.
+    Cell,
 }
 
 impl Part {
@@ -102,27 +227,40 @@ impl Part {
         match self {
             Self::Count => "the count",
             Self::Sum => "the sum",
+            Self::Squares => "the squares",
             Self::Bin => "each bin",
+            Self::Cell => "each cell",
         }
     }
 }
 
 impl Answer {
     /// Puts together what was asked, what it cost and what came out.
-    pub(crate) fn new(request: Request, cost: Cost, value: Value, noise: Vec<AddedNoise>) -> Self {
+    pub(crate) fn new(
+        request: Request,
+        mechanism: NoiseKind,
+        cost: Cost,
+        outcome: Outcome,
+    ) -> Self {
         let guarantee = guarantee(&request, cost);
+        let values_per_unit = match request.statistic {
+            Statistic::Distinct { values_per_unit } => values_per_unit,
+            _ => None,
+        };
         Self {
-            value,
+            value: outcome.value,
             confidence: request.confidence,
             epsilon: cost.epsilon,
             delta: cost.delta,
-            mechanism: request.mechanism,
+            mechanism,
             unit: request.unit.unwrap_or_else(|| "row".into()),
             statistic: request.statistic.to_string(),
             column: request.column,
             relation: request.relation,
             rows_per_unit: request.rows_per_unit,
-            noise,
+            values_per_unit,
+            range: outcome.range,
+            noise: outcome.noise,
             recorded: false,
             guarantee,
         }
@@ -223,7 +361,7 @@ fn bumped(text: &str, digits: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Statistic;
+    use whit_core::{Event, Mechanism};
 
     fn check(value: f64, expected: &str) {
         assert_eq!(short_up(value), expected);
@@ -280,6 +418,72 @@ mod tests {
     }
 
     #[test]
+    fn every_value_reads_as_written() {
+        let check = |value: Value, expected: &str| {
+            let text = serde_json::to_string(&value).expect("plain data");
+            assert_eq!(text, expected);
+            assert_eq!(
+                serde_json::from_str::<Value>(&text).expect("own text"),
+                value
+            );
+        };
+        let (answer, rank_error, count_error) = (5.0, 2.5, 3.0);
+        check(
+            Value::Quantile {
+                answer,
+                low: None,
+                high: None,
+                rank_error,
+            },
+            r#"{"answer":5.0,"low":null,"high":null,"rank_error":2.5}"#,
+        );
+        check(
+            Value::Quantiles {
+                quantiles: vec![QuantileAnswer { q: 0.5, answer }],
+                rank_error,
+            },
+            r#"{"quantiles":[{"q":0.5,"answer":5.0}],"rank_error":2.5}"#,
+        );
+        let (low, high) = (-1.0, 1.0);
+        check(
+            Value::Bounds {
+                answer: Ends { low, high },
+            },
+            r#"{"answer":{"low":-1.0,"high":1.0}}"#,
+        );
+        check(
+            Value::no_bounds(),
+            r#"{"answer":null,"reason":"no_bounds_found"}"#,
+        );
+        check(
+            Value::Mode {
+                answer: "a".into(),
+                count_error,
+            },
+            r#"{"answer":"a","count_error":3.0}"#,
+        );
+        check(
+            Value::Top {
+                top: vec!["a".into()],
+                count_error,
+            },
+            r#"{"top":["a"],"count_error":3.0}"#,
+        );
+        let cell = Cell {
+            categories: vec!["x".into()],
+            answer,
+            interval: [0.0, 9.0],
+        };
+        check(
+            Value::Marginals {
+                columns: vec!["a".into()],
+                cells: vec![cell],
+            },
+            r#"{"columns":["a"],"cells":[{"categories":["x"],"answer":5.0,"interval":[0.0,9.0]}]}"#,
+        );
+    }
+
+    #[test]
     fn json_has_the_promised_keys_in_order() {
         let request = Request::new(Statistic::Count, Epsilon::new(1.0).expect("positive"));
         let cost = Cost {
@@ -295,7 +499,13 @@ mod tests {
             to: Part::Count,
             scale: 1.0,
         }];
-        let answer = Answer::new(request, cost, value, noise);
+        let outcome = Outcome {
+            event: Event::new(Neighbours::AddRemove, Mechanism::Composition(Vec::new())),
+            value,
+            noise,
+            range: None,
+        };
+        let answer = Answer::new(request, NoiseKind::Laplace, cost, outcome);
         let text = serde_json::to_string(&answer).expect("plain data");
         assert!(
             text.starts_with(

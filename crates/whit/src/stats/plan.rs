@@ -6,28 +6,23 @@
 
 use std::io::Read;
 
-use whit_accounting::{Price, calibrate, price};
-use whit_core::{
-    AddRemove, Confidence, Delta, Entropy, Epsilon, Event, L1, L2, Neighbours, Relation,
-    ReplaceOne, Sensitivity,
-};
-use whit_mechanism::{
-    BoundedMean, BoundedSum, Bounds, Contribution, Count, Estimate, Histogram, Noise, NoisyCount,
-    NoisyHistogram, NoisyMean, NoisySum, Release,
-};
+use whit_accounting::{Price, price};
+use whit_core::{AddRemove, Entropy, Event, Neighbours, ReplaceOne};
+use whit_mechanism::Contribution;
 
 use super::answer::Cost;
-use super::{AddedNoise, Answer, Bin, NoiseKind, Part, Request, Statistic, Value};
-use crate::rows::{Column, Row, Rows};
+use super::input::Input;
+use super::measure::{Measure, Outcome};
+use super::{Answer, NoiseKind, Request};
 use crate::{Error, Result};
 
 /// A request that nothing speaks against. Not `Clone`: one plan, one release.
 #[must_use = "a plan that is not executed answers nothing"]
 pub struct Plan {
     request: Request,
+    mechanism: NoiseKind,
     contribution: Contribution,
     query: Query,
-    noise: Vec<AddedNoise>,
     event: Event,
     charge: Price,
 }
@@ -38,49 +33,29 @@ enum Query {
     ReplaceOne(Measure<ReplaceOne>),
 }
 
-/// How rows become a secret, and how that is released.
-enum Measure<R: Relation> {
-    Count(Count<R>, NoisyCount<R>),
-    Sum(BoundedSum<R>, NoisySum<R>),
-    Mean(BoundedMean<R>, Box<NoisyMean<R>>),
-    Histogram(Histogram<R>, NoisyHistogram<R>),
-}
-
-/// Calls the same method for either relation.
-macro_rules! either {
-    ($query:expr, $measure:ident => $call:expr) => {
-        match $query {
-            Query::AddRemove($measure) => $call,
-            Query::ReplaceOne($measure) => $call,
-        }
-    };
-}
-
 impl Plan {
     /// Checks the request. Sees no data and draws no noise.
     pub fn new(request: Request) -> Result<Self> {
         let contribution = request.contribution()?;
-        let (query, noise) = match request.relation {
-            Neighbours::AddRemove => {
-                let (measure, noise) = Measure::new(&request, contribution)?;
-                (Query::AddRemove(measure), noise)
-            }
-            Neighbours::ReplaceOne => {
-                let (measure, noise) = Measure::new(&request, contribution)?;
-                (Query::ReplaceOne(measure), noise)
-            }
+        let mechanism = request.mechanism()?;
+        let query = match request.relation {
+            Neighbours::AddRemove => Query::AddRemove(Measure::new(&request, contribution)?),
+            Neighbours::ReplaceOne => Query::ReplaceOne(Measure::new(&request, contribution)?),
             relation => return Err(Error::UnknownRelation { relation }),
         };
-        let event = either!(&query, measure => measure.event());
+        let event = match &query {
+            Query::AddRemove(measure) => measure.event(),
+            Query::ReplaceOne(measure) => measure.event(),
+        };
         let charge = price(&event, request.delta)?;
         if charge.epsilon > request.epsilon || charge.delta > request.delta {
             return Err(Error::Overcharged);
         }
         Ok(Self {
             request,
+            mechanism,
             contribution,
             query,
-            noise,
             event,
             charge,
         })
@@ -99,339 +74,147 @@ impl Plan {
     /// Reads the data and releases one answer. Complaints are about the header only; a reader that fails gives one
     /// constant error, whatever was read before.
     pub fn execute(self, csv: impl Read, entropy: &mut impl Entropy) -> Result<Answer> {
-        let (column, unit) = (self.request.column.as_deref(), self.request.unit.as_deref());
-        let mut rows = Rows::open(csv, column.or(unit))?;
-        let column = column.map(|name| rows.column(name)).transpose()?;
-        let unit = unit.map(|name| rows.column(name)).transpose()?;
-        if matches!(self.query, Query::ReplaceOne(_)) && unit.is_none() && rows.columns() == 1 {
-            return Err(Error::OneColumn);
-        }
-        let cell = Cell::new(self.request.statistic, column);
-        let release = match unit {
-            None => {
-                let values = std::iter::from_fn(|| rows.next().map(|row| cell.value(&row)));
-                self.release(values, entropy)
-            }
-            Some(unit) => {
-                let owned = std::iter::from_fn(|| next_owned(&mut rows, unit, cell));
-                self.release(self.contribution.bound(owned), entropy)
-            }
-        }?;
-        // A release of half a file is no answer.
-        rows.finish()?;
-        if *release.event() != self.event {
-            return Err(Error::EventChanged);
-        }
-        let value = either!(&self.query, measure => measure.value(release.into_value()));
+        let outcome = self.release(csv, entropy)?;
         let cost = Cost {
             epsilon: self.charge.epsilon,
             delta: self.charge.delta,
         };
-        Ok(Answer::new(self.request, cost, value, self.noise))
+        Ok(Answer::new(self.request, self.mechanism, cost, outcome))
     }
 
-    fn release(
-        &self,
-        values: impl Iterator<Item = f64>,
-        entropy: &mut impl Entropy,
-    ) -> Result<Release<Vec<Estimate>>> {
+    fn release(&self, csv: impl Read, entropy: &mut impl Entropy) -> Result<Outcome> {
+        let mut input = Input::open(csv, &self.request, self.contribution)?;
         let confidence = self.request.confidence;
-        either!(&self.query, measure => measure.release(values, confidence, entropy))
-    }
-}
-
-/// The next row that belongs to somebody, with whom it belongs to.
-fn next_owned(rows: &mut Rows<impl Read>, unit: Column, cell: Cell) -> Option<(Box<[u8]>, f64)> {
-    loop {
-        let row = rows.next()?;
-        let owner = row.cell(unit);
-        if !owner.is_empty() {
-            return Some((owner.into(), cell.value(&row)));
+        let outcome = match &self.query {
+            Query::AddRemove(measure) => measure.release(&mut input, confidence, entropy),
+            Query::ReplaceOne(measure) => measure.release(&mut input, confidence, entropy),
+        }?;
+        input.finish()?;
+        if outcome.event != self.event {
+            return Err(Error::EventChanged);
         }
-    }
-}
-
-/// What of a row counts. Absent is `NaN`.
-#[derive(Clone, Copy)]
-enum Cell {
-    Whole,
-    NotEmpty(Column),
-    Number(Column),
-}
-
-impl Cell {
-    fn new(statistic: Statistic, column: Option<Column>) -> Self {
-        match (statistic, column) {
-            (_, None) => Self::Whole,
-            (Statistic::Count, Some(column)) => Self::NotEmpty(column),
-            (_, Some(column)) => Self::Number(column),
-        }
-    }
-
-    fn value(self, row: &Row<'_>) -> f64 {
-        match self {
-            Self::Whole => 0.0,
-            Self::NotEmpty(column) if row.cell(column).is_empty() => f64::NAN,
-            Self::NotEmpty(_) => 0.0,
-            Self::Number(column) => row.number(column),
-        }
-    }
-}
-
-impl<R: Relation> Measure<R> {
-    fn new(request: &Request, contribution: Contribution) -> Result<(Self, Vec<AddedNoise>)> {
-        let target = Target::new(request)?;
-        Ok(match request.statistic {
-            Statistic::Count => {
-                if request.range.is_some() {
-                    return Err(Error::Unused {
-                        statistic: "count",
-                        parameter: "range",
-                    });
-                }
-                let count = Count::new(contribution);
-                let (l1, l2) = (count.sensitivity_l1(), count.sensitivity_l2());
-                let noise = target.noise(Share::Whole, l1, l2)?;
-                let noisy = count.with_noise(&noise);
-                (Self::Count(count, noisy), vec![added(Part::Count, &noise)])
-            }
-            Statistic::Sum => {
-                let sum = BoundedSum::new(bounds(request)?, contribution);
-                let (l1, l2) = (sum.sensitivity_l1(), sum.sensitivity_l2());
-                let noise = target.noise(Share::Whole, l1, l2)?;
-                let noisy = sum.with_noise(&noise).map_err(own_words)?;
-                (Self::Sum(sum, noisy), vec![added(Part::Sum, &noise)])
-            }
-            Statistic::Mean => {
-                let mean = BoundedMean::new(bounds(request)?, contribution);
-                let (l1, l2) = (mean.sum_sensitivity_l1(), mean.sum_sensitivity_l2());
-                let (noise, count_noise) = if mean.count_is_public() {
-                    (target.noise(Share::Whole, l1, l2)?, None)
-                } else {
-                    let count = mean.count();
-                    let (count_l1, count_l2) = (count.sensitivity_l1(), count.sensitivity_l2());
-                    let count_noise = target.noise(Share::Half, count_l1, count_l2)?;
-                    (target.noise(Share::Half, l1, l2)?, Some(count_noise))
-                };
-                let noisy = mean
-                    .with_noise(&noise, count_noise.as_ref())
-                    .map_err(own_words)?;
-                let mut noises = vec![added(Part::Sum, &noise)];
-                noises.extend(count_noise.map(|noise| added(Part::Count, &noise)));
-                (Self::Mean(mean, Box::new(noisy)), noises)
-            }
-            Statistic::Histogram { bins } => {
-                let histogram = Histogram::new(bounds(request)?, bins, contribution)?;
-                let (l1, l2) = (histogram.sensitivity_l1(), histogram.sensitivity_l2());
-                let noise = target.noise(Share::Whole, l1, l2)?;
-                let noisy = histogram.with_noise(&noise);
-                (
-                    Self::Histogram(histogram, noisy),
-                    vec![added(Part::Bin, &noise)],
-                )
-            }
-        })
-    }
-
-    fn event(&self) -> Event {
-        match self {
-            Self::Count(_, noisy) => noisy.event(),
-            Self::Sum(_, noisy) => noisy.event(),
-            Self::Mean(_, noisy) => noisy.event(),
-            Self::Histogram(_, noisy) => noisy.event(),
-        }
-    }
-
-    fn release(
-        &self,
-        values: impl Iterator<Item = f64>,
-        confidence: Confidence,
-        entropy: &mut impl Entropy,
-    ) -> Result<Release<Vec<Estimate>>> {
-        let single = |release: Release<Estimate>| release.map(|estimate| vec![estimate]);
-        Ok(match self {
-            Self::Count(count, noisy) => {
-                let rows = values.filter(|value| !value.is_nan()).count();
-                single(noisy.release(count.aggregate(rows as u64), confidence, entropy)?)
-            }
-            Self::Sum(sum, noisy) => {
-                single(noisy.release(sum.aggregate(values), confidence, entropy)?)
-            }
-            Self::Mean(mean, noisy) => {
-                single(noisy.release(mean.aggregate(values), confidence, entropy)?)
-            }
-            Self::Histogram(histogram, noisy) => {
-                noisy.release(histogram.aggregate(values), confidence, entropy)?
-            }
-        })
-    }
-
-    /// Post-processing: names what came out.
-    fn value(&self, estimates: Vec<Estimate>) -> Value {
-        if let Self::Histogram(histogram, _) = self {
-            let bin = |(index, estimate): (u32, Estimate)| {
-                let (low, high) = histogram.edges(index);
-                let interval = [estimate.low, estimate.high];
-                Bin {
-                    low,
-                    high,
-                    answer: estimate.answer,
-                    interval,
-                }
-            };
-            return Value::Histogram {
-                bins: (0..).zip(estimates).map(bin).collect(),
-            };
-        }
-        let single = estimates
-            .first()
-            .expect("all but histograms release one number");
-        let &Estimate { answer, low, high } = single;
-        Value::Single { answer, low, high }
-    }
-}
-
-fn added(to: Part, noise: &Noise) -> AddedNoise {
-    let (Noise::Laplace(scale) | Noise::Gaussian(scale)) = noise;
-    AddedNoise {
-        to,
-        scale: scale.ratio().to_f64_up(),
-    }
-}
-
-/// All statistics but the count need a column and its range.
-fn bounds(request: &Request) -> Result<Bounds> {
-    let missing = |parameter| Error::Missing {
-        statistic: request.statistic.word(),
-        parameter,
-    };
-    if request.column.is_none() {
-        return Err(missing("column"));
-    }
-    request.range.ok_or(missing("range"))
-}
-
-/// What a whole answer may cost.
-struct Target {
-    mechanism: NoiseKind,
-    epsilon: Epsilon,
-    delta: Delta,
-}
-
-/// How much of the target one noise may cost.
-#[derive(Clone, Copy)]
-enum Share {
-    Whole,
-    /// One of two that are released together.
-    Half,
-}
-
-impl Target {
-    fn new(request: &Request) -> Result<Self> {
-        let &Request {
-            mechanism,
-            epsilon,
-            delta,
-            ..
-        } = request;
-        if epsilon == Epsilon::ZERO {
-            let (given, domain) = (epsilon.to_string(), "a finite number above zero");
-            return Err(whit_core::Error::OutOfDomain {
-                what: "epsilon",
-                given,
-                domain,
-            }
-            .into());
-        }
-        match (mechanism, delta == Delta::ZERO) {
-            (NoiseKind::Laplace, false) => Err(Error::DeltaUnused {
-                delta: delta.value(),
-            }),
-            (NoiseKind::Gaussian, true) => Err(Error::DeltaMissing),
-            _ => Ok(Self {
-                mechanism,
-                epsilon,
-                delta,
-            }),
-        }
-    }
-
-    /// The least noise that keeps to its share.
-    ///
-    /// A half is had by calibrating twice the sensitivity to the whole: twice the L1 bound costs twice the epsilon, and
-    /// twice the *squared* L2 bound twice the rho. So one of the two real releases costs half, exactly.
-    fn noise<R: Relation>(
-        &self,
-        share: Share,
-        l1: Sensitivity<L1, R>,
-        l2: Sensitivity<L2, R>,
-    ) -> Result<Noise> {
-        let (l1, l2) = match share {
-            Share::Whole => (l1, l2),
-            Share::Half => (l1.clone() + l1, l2.clone() + l2),
-        };
-        let &Self { epsilon, delta, .. } = self;
-        let noise = match self.mechanism {
-            NoiseKind::Laplace => calibrate::laplace_scale(l1.bound(), epsilon).map(Noise::Laplace),
-            NoiseKind::Gaussian => {
-                calibrate::gaussian_scale(l2.square(), epsilon, delta).map(Noise::Gaussian)
-            }
-        };
-        noise.map_err(|error| match error {
-            whit_accounting::Error::Unit(error) => Error::NoNoise(error),
-            error => error.into(),
-        })
-    }
-}
-
-/// Nobody asked for a scale, so nobody can be told to give another.
-fn own_words(error: whit_mechanism::Error) -> Error {
-    match error {
-        whit_mechanism::Error::Unit(error) => Error::NoNoise(error),
-        error => error.into(),
+        Ok(outcome)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whit_core::{Fault, FaultKind, Mechanism};
+    use crate::stats::{CategoryColumn, Range, Share, Statistic, Value};
+    use whit_core::{Confidence, Delta, Epsilon, Fault, FaultKind, Mechanism};
+    use whit_mechanism::Bounds;
     use whit_testkit::{FailingEntropy, Seeded};
 
     /// So much that noise is far below anything compared here.
     const PLENTY: f64 = 1e9;
+    /// The same, as much as a search for bounds takes.
+    const PLENTY_AUTO: f64 = 1e6;
 
     fn request(statistic: Statistic, epsilon: f64) -> Request {
         let mut request = Request::new(statistic, Epsilon::new(epsilon).expect("a unit"));
-        if statistic != Statistic::Count {
-            request.column = Some("x".into());
-            request.range = Some(Bounds::new(0.0, 10.0).expect("a range"));
-        }
+        let (column, range) = match request.statistic {
+            Statistic::Count | Statistic::Marginals { .. } => (false, false),
+            Statistic::Distinct { .. }
+            | Statistic::Bounds
+            | Statistic::Mode { .. }
+            | Statistic::Top { .. } => (true, false),
+            _ => (true, true),
+        };
+        request.column = column.then(|| "x".into());
+        request.range = range.then(|| Bounds::new(0.0, 10.0).expect("a range").into());
         request
     }
 
-    fn statistics() -> [Statistic; 4] {
+    /// Those that take a range.
+    fn ranged() -> [Statistic; 7] {
         [
-            Statistic::Count,
             Statistic::Sum,
             Statistic::Mean,
+            Statistic::Variance,
+            Statistic::Stddev,
             Statistic::Histogram { bins: 5 },
+            Statistic::Median,
+            quantiles(&[0.1, 0.25, 0.5, 0.9]),
         ]
+    }
+
+    fn statistics() -> Vec<Statistic> {
+        let others = [
+            Statistic::Count,
+            Statistic::Bounds,
+            Statistic::Mode {
+                categories: categories(),
+            },
+            top(3),
+            Statistic::Distinct {
+                values_per_unit: None,
+            },
+            marginals(),
+        ];
+        ranged().into_iter().chain(others).collect()
+    }
+
+    fn quantiles(shares: &[f64]) -> Statistic {
+        let share = |&share: &f64| Share::new(share).expect("a share");
+        Statistic::Quantile {
+            q: shares.iter().map(share).collect(),
+        }
+    }
+
+    fn categories() -> Vec<String> {
+        ["1", "2", "a", "b"].map(String::from).into()
+    }
+
+    fn top(k: u64) -> Statistic {
+        let categories = categories();
+        Statistic::Top { k, categories }
+    }
+
+    fn marginals() -> Statistic {
+        let column = |column: &str, categories: &[&str]| CategoryColumn {
+            column: column.into(),
+            categories: categories.iter().copied().map(String::from).collect(),
+        };
+        Statistic::Marginals {
+            columns: vec![column("x", &["1", "2", "9"]), column("who", &["a", "b"])],
+        }
+    }
+
+    /// Bounds what one unit has: rows, or in a distinct count values.
+    fn with_unit(mut request: Request, at_most: u32) -> Request {
+        request.unit = Some("who".into());
+        match &mut request.statistic {
+            Statistic::Distinct { values_per_unit } => *values_per_unit = Some(at_most),
+            _ => request.rows_per_unit = Some(at_most),
+        }
+        request
     }
 
     fn variants(epsilon: f64, delta: f64) -> Vec<Request> {
         let mut variants = Vec::new();
         for statistic in statistics() {
             for relation in [Neighbours::AddRemove, Neighbours::ReplaceOne] {
-                for rows_per_unit in [None, Some(1), Some(3)] {
-                    for mechanism in [NoiseKind::Laplace, NoiseKind::Gaussian] {
-                        let mut request = request(statistic, epsilon);
+                for at_most in [None, Some(1), Some(3)] {
+                    for mechanism in [None, Some(NoiseKind::Gaussian)] {
+                        let mut request = request(statistic.clone(), epsilon);
                         request.relation = relation;
-                        request.rows_per_unit = rows_per_unit;
-                        request.unit = rows_per_unit.map(|_| "who".into());
                         request.mechanism = mechanism;
-                        if mechanism == NoiseKind::Gaussian {
+                        if mechanism.is_some() {
                             request.delta = Delta::new(delta).expect("a unit");
+                        }
+                        if request.mechanism().is_err() {
+                            continue;
+                        }
+                        if let Some(at_most) = at_most {
+                            request = with_unit(request, at_most);
+                        }
+                        // Calibrating Gaussian noise takes time, for each of the extreme ranges.
+                        let quick = mechanism.is_none() || statistic == Statistic::Variance;
+                        let auto = quick && at_most != Some(1);
+                        if request.range.is_some() && auto {
+                            let mut auto = request.clone();
+                            auto.range = Some(Range::Auto);
+                            variants.push(auto);
                         }
                         variants.push(request);
                     }
@@ -452,14 +235,17 @@ mod tests {
                 assert!(low <= answer && answer <= high);
                 answer
             }
-            Value::Histogram { .. } => panic!("not a histogram"),
+            Value::Quantile { answer, .. } => answer,
+            other => panic!("{other:?} is not one number"),
         }
     }
 
     fn counts(request: Request, csv: &str) -> Vec<f64> {
         match answer(request, csv).expect("answered").value {
             Value::Histogram { bins } => bins.iter().map(|bin| bin.answer).collect(),
-            Value::Single { .. } => panic!("not one number"),
+            Value::Marginals { cells, .. } => cells.iter().map(|cell| cell.answer).collect(),
+            Value::Quantiles { quantiles, .. } => quantiles.iter().map(|at| at.answer).collect(),
+            other => panic!("{other:?} is not many numbers"),
         }
     }
 
@@ -479,7 +265,7 @@ mod tests {
                     charge.epsilon <= request.epsilon && charge.delta <= request.delta,
                     "{request:?}"
                 );
-                // Only a mean's count and sum round their Gaussian scales apart from each other.
+                // Only the parts of a mean or a variance round their Gaussian scales apart from each other.
                 assert!(
                     charge.epsilon.value() >= epsilon * (1.0 - 1e-6),
                     "{request:?}: {charge:?}"
@@ -490,31 +276,36 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_splits_its_charge_evenly() {
-        let mut request = request(Statistic::Mean, 1.0);
-        let plan = Plan::new(request.clone()).expect("can be answered");
-        let Mechanism::Composition(parts) = plan.event().mechanism() else {
-            panic!("two parts")
+    fn parts_share_the_charge_evenly() {
+        let check = |statistic: Statistic, relation, parts: usize| {
+            let mut request = request(statistic, 1.0);
+            request.relation = relation;
+            let parts_of = |request: &Request| {
+                let plan = Plan::new(request.clone()).expect("can be answered");
+                match plan.event().mechanism() {
+                    Mechanism::Composition(parts) => parts.clone(),
+                    single => vec![single.clone()],
+                }
+            };
+            let laplace = parts_of(&request);
+            assert_eq!(laplace.len(), parts);
+            for part in &laplace {
+                let epsilon = whit_accounting::pure::epsilon(part).expect("Laplace");
+                assert!((epsilon.value() * parts as f64 - 1.0).abs() < 1e-14);
+            }
+            request.mechanism = Some(NoiseKind::Gaussian);
+            request.delta = Delta::new(1e-6).expect("a unit");
+            let rho = |part| whit_accounting::zcdp::rho(part).expect("Gaussian").value();
+            let rhos: Vec<f64> = parts_of(&request).iter().map(rho).collect();
+            assert!(rhos.iter().all(|rho| (rho / rhos[0] - 1.0).abs() < 1e-6));
         };
-        for part in parts {
-            assert_eq!(
-                whit_accounting::pure::epsilon(part)
-                    .expect("Laplace")
-                    .value(),
-                0.5
-            );
-        }
-        request.mechanism = NoiseKind::Gaussian;
-        request.delta = Delta::new(1e-6).expect("a unit");
-        let plan = Plan::new(request).expect("can be answered");
-        let Mechanism::Composition(parts) = plan.event().mechanism() else {
-            panic!("two parts")
-        };
-        let rho = |part| whit_accounting::zcdp::rho(part).expect("Gaussian").value();
-        let [sum, count] = parts.as_slice() else {
-            panic!("two parts")
-        };
-        assert!((rho(sum) / rho(count) - 1.0).abs() < 1e-6);
+        let (added, replaced) = (Neighbours::AddRemove, Neighbours::ReplaceOne);
+        check(Statistic::Sum, added, 1);
+        check(Statistic::Mean, added, 2);
+        check(Statistic::Mean, replaced, 1);
+        check(Statistic::Variance, added, 3);
+        check(Statistic::Stddev, added, 3);
+        check(Statistic::Variance, replaced, 2);
     }
 
     #[test]
@@ -531,6 +322,29 @@ mod tests {
             counts(request(Statistic::Histogram { bins: 5 }, PLENTY), csv),
             [2.0, 1.0, 0.0, 0.0, 2.0]
         );
+        // The mean of squares is (1 + 4 + 81 + 100 + 0)/5.
+        let variance = 37.2 - 4.4 * 4.4;
+        assert!((single(request(Statistic::Variance, PLENTY), csv) - variance).abs() < 1e-3);
+        assert!((single(request(Statistic::Stddev, PLENTY), csv) - variance.sqrt()).abs() < 1e-3);
+        // In order: 0 1 2 9 10.
+        assert!((single(request(Statistic::Median, PLENTY), csv) - 2.0).abs() < 1e-9);
+        let found = counts(request(quantiles(&[0.1, 0.5, 0.7]), PLENTY), csv);
+        for (found, expected) in found.iter().zip([0.0, 2.0, 9.0]) {
+            assert!((found - expected).abs() < 1e-9, "{found:?}");
+        }
+        let ends = counts(request(quantiles(&[0.0, 0.5, 1.0]), PLENTY), csv);
+        assert!(
+            ends[1] == 2.0 && ends[0] == 0.0 && ends[2] == 10.0,
+            "{ends:?}"
+        );
+        assert_eq!(
+            counts(request(marginals(), PLENTY), csv),
+            [1.0, 0.0, 1.0, 0.0, 0.0, 1.0]
+        );
+        let distinct = Statistic::Distinct {
+            values_per_unit: None,
+        };
+        assert_eq!(single(request(distinct, PLENTY), csv), 6.0);
         // Seven rows are public under replace-one; absent cells stand for the middle of the range.
         let mut replace = request(Statistic::Mean, PLENTY);
         replace.relation = Neighbours::ReplaceOne;
@@ -538,14 +352,119 @@ mod tests {
     }
 
     #[test]
+    fn frequent_categories_come_first() {
+        let csv = "x,who\na,1\na,2\n a ,3\n2,4\n2,5\nz,6\nz,7\nz,8\nz,9\nb,1\n";
+        let value = answer(request(top(3), PLENTY), csv)
+            .expect("answered")
+            .value;
+        let Value::Top { top, count_error } = value else {
+            panic!("{value:?}")
+        };
+        assert_eq!(top, ["a", "2", "b"]);
+        assert!(count_error < 1e-6);
+        let categories = categories();
+        let mode = answer(request(Statistic::Mode { categories }, PLENTY), csv);
+        let value = mode.expect("answered").value;
+        assert!(
+            matches!(&value, Value::Mode { answer, .. } if answer == "a"),
+            "{value:?}"
+        );
+    }
+
+    #[test]
+    fn distinct_counts_keep_the_first_values_of_each_unit() {
+        let csv = "who,x\na,1\na,1\na,2\na,3\nb,3\nb,\n,4\nc,1\n";
+        let distinct = |column: Option<&str>, unit: Option<&str>, values_per_unit| {
+            let mut request = request(Statistic::Distinct { values_per_unit }, PLENTY);
+            request.column = column.map(String::from);
+            request.unit = unit.map(String::from);
+            single(request, csv)
+        };
+        assert_eq!(distinct(Some("x"), None, None), 4.0);
+        assert_eq!(distinct(Some("x"), Some("who"), Some(1)), 2.0);
+        assert_eq!(distinct(Some("x"), Some("who"), Some(2)), 3.0);
+        assert_eq!(distinct(None, Some("who"), None), 3.0);
+    }
+
+    /// 600 values between 3 and 60: the bins from (2, 4] to (32, 64] hold more than noise.
+    fn many_rows() -> String {
+        let row = |i: u32| format!("{},{i}\n", 3 + i % 58);
+        "x,who\n".to_owned() + &(0..600).map(row).collect::<String>()
+    }
+
+    #[test]
+    fn bounds_are_the_powers_of_two_around_the_values() {
+        let value = |epsilon, csv: &str| {
+            let answer = answer(request(Statistic::Bounds, epsilon), csv);
+            answer.expect("answered").value
+        };
+        let found = value(PLENTY, &many_rows());
+        assert!(
+            matches!(&found, Value::Bounds { answer } if (answer.low, answer.high) == (2.0, 64.0)),
+            "{found:?}"
+        );
+        assert_eq!(value(1.0, "x,who\n1,a\n"), Value::no_bounds());
+    }
+
+    #[test]
+    fn auto_finds_a_range_and_uses_it() {
+        let ask = |statistic: &Statistic, epsilon, csv: &str| {
+            let mut request = request(statistic.clone(), epsilon);
+            request.range = Some(Range::Auto);
+            answer(request, csv).expect("answered")
+        };
+        for statistic in ranged() {
+            let found = ask(&statistic, PLENTY_AUTO, &many_rows());
+            let range = found.range.expect("searched for");
+            assert_eq!((range.low, range.high), (Some(2.0), Some(64.0)));
+            assert_eq!(range.epsilon.value(), PLENTY_AUTO / 4.0);
+            assert_eq!(found.epsilon.value(), PLENTY_AUTO);
+            let mut given = request(statistic.clone(), 0.75 * PLENTY_AUTO);
+            given.range = Some(Bounds::new(2.0, 64.0).expect("a range").into());
+            let given = answer(given, many_rows()).expect("answered");
+            assert_eq!(found.noise, given.noise, "{statistic}");
+            // Too few rows for a range: that is the answer, for the whole price.
+            let nothing = ask(&statistic, 1.0, "x,who\n1,a\n2,b\n");
+            assert_eq!(nothing.value, Value::no_bounds());
+            assert_eq!(nothing.epsilon.value(), 1.0);
+            let range = nothing.range.expect("searched for");
+            assert_eq!((range.low, range.epsilon.value()), (None, 0.25));
+            assert!(nothing.noise.is_empty());
+        }
+    }
+
+    /// What is told before data is read is the search and a bound on the rest, the same for all ranges that can be found.
+    #[test]
+    fn auto_is_priced_without_its_range() {
+        for (mechanism, delta) in [(None, 0.0), (Some(NoiseKind::Gaussian), 1e-6)] {
+            let mut request = request(Statistic::Mean, 1.0);
+            request.range = Some(Range::Auto);
+            (request.mechanism, request.delta) = (mechanism, Delta::new(delta).expect("a unit"));
+            let plan = Plan::new(request).expect("can be answered");
+            let Mechanism::Composition(parts) = plan.event().mechanism() else {
+                panic!("two parts")
+            };
+            let search = whit_accounting::pure::epsilon(&parts[0]).expect("Laplace");
+            assert_eq!((parts.len(), search.value()), (2, 0.25));
+            let rest = whit_core::Ratio::from_f64(0.75).expect("positive");
+            match &parts[1] {
+                Mechanism::Pure { epsilon } => assert_eq!((epsilon, delta), (&rest, 0.0)),
+                Mechanism::Approximate {
+                    epsilon,
+                    delta: given,
+                } => {
+                    assert_eq!((epsilon, given.ratio().to_f64_up()), (&rest, delta));
+                }
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(plan.charge().epsilon.value(), 1.0);
+        }
+    }
+
+    #[test]
     fn rows_beyond_the_cap_and_rows_of_nobody_are_left_out() {
         let csv = "who,x\na,1\n a ,2\nb,3\na,4\n,5\n\"  \",6\nb\na,7\n";
-        let with_unit = |statistic| {
-            let mut request = request(statistic, PLENTY);
-            request.unit = Some("who".into());
-            request.rows_per_unit = Some(2);
-            request
-        };
+        let with_unit = |statistic| with_unit(request(statistic, PLENTY), 2);
         // a: 1, 2; b: 3 and an absent cell.
         assert_eq!(single(with_unit(Statistic::Count), csv), 4.0);
         assert!((single(with_unit(Statistic::Sum), csv) - 6.0).abs() < 1e-3);
@@ -573,27 +492,37 @@ mod tests {
             "\"",
             "1",
             "1,2,3,4",
-            &long,
         ];
         for request in variants(1.0, 1e-6) {
-            let clean = answer(request.clone(), "x,who\n1,a\n2,b\n").expect("answered");
-            for row in poison {
-                let csv = format!("x,who\n1,a\n{row}\n2,b\n");
-                let poisoned = answer(request.clone(), csv).expect("answered");
-                let public = |answer: &Answer| {
-                    let Value::Histogram { bins } = &answer.value else {
-                        return (vec![], answer.guarantee.clone());
-                    };
-                    (
-                        bins.iter().map(|bin| (bin.low, bin.high)).collect(),
-                        answer.guarantee.clone(),
-                    )
+            let plan = Plan::new(request.clone()).expect("can be answered");
+            let mut entropy = Seeded::new(7);
+            let mut public = |csv: String| {
+                let outcome = plan.release(csv.as_bytes(), &mut entropy);
+                let outcome = outcome.expect("answered");
+                // A range that was searched for is part of what was released, and so is what follows from it.
+                if request.range == Some(Range::Auto) {
+                    return (vec![], vec![], outcome.event);
+                }
+                let shape = match outcome.value {
+                    Value::Histogram { bins } => {
+                        bins.iter().map(|bin| (bin.low, bin.high)).collect()
+                    }
+                    Value::Quantiles {
+                        quantiles,
+                        rank_error,
+                    } => quantiles.iter().map(|at| (at.q, rank_error)).collect(),
+                    Value::Quantile { rank_error, .. } => vec![(0.5, rank_error)],
+                    Value::Mode { count_error, .. } => vec![(1.0, count_error)],
+                    Value::Top { top, count_error } => vec![(top.len() as f64, count_error)],
+                    Value::Marginals { cells, .. } => vec![(cells.len() as f64, 0.0)],
+                    _ => vec![],
                 };
-                assert_eq!(public(&poisoned), public(&clean));
-                assert_eq!(
-                    (poisoned.epsilon, poisoned.noise),
-                    (clean.epsilon, clean.noise.clone())
-                );
+                (shape, outcome.noise, outcome.event)
+            };
+            let clean = public("x,who\n1,a\n2,b\n".into());
+            let long = (request.unit.is_none() && request.mechanism.is_none()).then_some(&*long);
+            for row in poison.into_iter().chain(long) {
+                assert_eq!(public(format!("x,who\n1,a\n{row}\n2,b\n")), clean);
             }
         }
     }
@@ -609,9 +538,11 @@ mod tests {
     /// must, since they are whole.
     #[test]
     fn intervals_cover_as_often_as_they_say() {
-        let values = || (0..40).map(|row| f64::from(row % 10));
+        let row = |row: u32| format!("{},{row}\n", row % 10);
+        let csv = "x,who\n".to_owned() + &(0..40).map(row).collect::<String>();
         for mut request in variants(1.0, 1e-6) {
-            if request.rows_per_unit == Some(3) {
+            let given = matches!(request.range, None | Some(Range::Given(_)));
+            if request.rows_per_unit == Some(3) || !given {
                 continue;
             }
             request.confidence = Confidence::new(0.9).expect("a unit");
@@ -619,19 +550,27 @@ mod tests {
                 Statistic::Count => 40.0,
                 Statistic::Sum => 180.0,
                 Statistic::Mean => 4.5,
+                Statistic::Variance => 8.25,
+                Statistic::Stddev => 8.25_f64.sqrt(),
                 Statistic::Histogram { .. } => 8.0,
+                _ => continue,
             };
             let mut entropy = Seeded::new(4);
             let plan = Plan::new(request.clone()).expect("can be answered");
             let mut covered = Vec::new();
             while covered.len() < 1000 {
-                let found = plan.release(values(), &mut entropy).expect("answered");
-                covered.extend(
-                    found
-                        .value()
-                        .iter()
-                        .map(|found| found.low <= truth && truth <= found.high),
-                );
+                let covers = |low: f64, high: f64| low <= truth && truth <= high;
+                let found = plan.release(csv.as_bytes(), &mut entropy);
+                match found.expect("answered").value {
+                    Value::Single { low, high, .. } => covered.push(covers(low, high)),
+                    Value::Histogram { bins } => {
+                        covered.extend(
+                            bins.iter()
+                                .map(|bin| covers(bin.interval[0], bin.interval[1])),
+                        );
+                    }
+                    other => panic!("{other:?} has no interval"),
+                }
             }
             let share =
                 covered.iter().filter(|&&covered| covered).count() as f64 / covered.len() as f64;
@@ -664,11 +603,11 @@ mod tests {
             request.epsilon = Epsilon::new(1e-300).expect("a unit")
         });
         check("no_noise", |request| {
-            request.range = Some(Bounds::new(0.0, 1e200).expect("a range"))
+            request.range = Some(Bounds::new(0.0, 1e200).expect("a range").into())
         });
         // The scale can be sampled, but not in steps of the grid of this range.
         check("no_noise", |request| {
-            request.range = Some(Bounds::new(0.0, 1e-9).expect("a range"));
+            request.range = Some(Bounds::new(0.0, 1e-9).expect("a range").into());
             request.epsilon = Epsilon::new(1e-30).expect("a unit");
         });
         check("missing_parameter", |request| request.column = None);
@@ -680,8 +619,92 @@ mod tests {
             request.delta = Delta::new(1e-6).expect("a unit")
         });
         check("missing_delta", |request| {
-            request.mechanism = NoiseKind::Gaussian
+            request.mechanism = Some(NoiseKind::Gaussian)
         });
+        check("unfit_mechanism", |request| {
+            request.mechanism = Some(NoiseKind::Exponential)
+        });
+        check("unfit_mechanism", |request| {
+            request.statistic = Statistic::Median;
+            request.mechanism = Some(NoiseKind::Gaussian);
+            request.delta = Delta::new(1e-6).expect("a unit");
+        });
+        check("unused_delta", |request| {
+            request.statistic = Statistic::Median;
+            request.delta = Delta::new(1e-6).expect("a unit");
+        });
+        check("no_noise", |request| {
+            request.statistic = Statistic::Median;
+            request.epsilon = Epsilon::new(1e-300).expect("a unit");
+        });
+        check("no_noise", |request| {
+            request.statistic = Statistic::Median;
+            request.epsilon = Epsilon::new(1e300).expect("a unit");
+        });
+        check("no_noise", |request| {
+            request.range = Some(Range::Auto);
+            request.epsilon = Epsilon::new(f64::from_bits(1)).expect("a unit");
+        });
+        for epsilon in [1e-30, 1e30] {
+            let mut auto = super::tests::request(Statistic::Variance, epsilon);
+            auto.range = Some(Range::Auto);
+            assert_eq!(
+                Plan::new(auto).err().map(|error| error.code()),
+                Some("no_noise")
+            );
+        }
+        for shares in [&[][..], &[0.5, 0.5], &[0.7, 0.2]] {
+            let unordered = super::tests::request(quantiles(shares), 1.0);
+            let error = Plan::new(unordered).err().expect("refused");
+            assert_eq!(error.code(), "shares_not_growing");
+        }
+        check("unused_parameter", |request| {
+            request.statistic = Statistic::Bounds
+        });
+        check("unused_parameter", |request| request.statistic = top(1));
+        check("unused_parameter", |request| {
+            request.statistic = marginals()
+        });
+        check("count_out_of_range", |request| {
+            (request.statistic, request.range) = (top(5), None)
+        });
+        check("count_out_of_range", |request| {
+            (request.statistic, request.range) = (top(0), None)
+        });
+        for wrong in [&[][..], &["a", "a"], &["a", " a "], &["a", ""]] {
+            let categories = wrong.iter().copied().map(String::from).collect();
+            let mode = super::tests::request(Statistic::Mode { categories }, 1.0);
+            assert_eq!(
+                Plan::new(mode).err().map(|error| error.code()),
+                Some("no_categories")
+            );
+        }
+        let distinct = |change: fn(&mut Request), code: &str| {
+            let values_per_unit = None;
+            let mut request = super::tests::request(Statistic::Distinct { values_per_unit }, 1.0);
+            change(&mut request);
+            assert_eq!(
+                Plan::new(request).err().map(|error| error.code()),
+                Some(code)
+            );
+        };
+        distinct(|request| request.column = None, "missing_parameter");
+        distinct(
+            |request| request.unit = Some("who".into()),
+            "missing_parameter",
+        );
+        distinct(
+            |request| request.rows_per_unit = Some(1),
+            "unused_parameter",
+        );
+        distinct(
+            |request| {
+                request.statistic = Statistic::Distinct {
+                    values_per_unit: Some(1),
+                }
+            },
+            "unused_parameter",
+        );
         check("missing_rows_per_unit", |request| {
             request.unit = Some("who".into())
         });
@@ -700,42 +723,123 @@ mod tests {
     /// At ε = 1 a Laplace scale is the sensitivity itself, in the unit of the values (twice that for each part of a mean).
     #[test]
     fn noise_covers_all_rows_of_a_unit() {
-        let scales = |statistic, relation, rows_per_unit: Option<u32>| -> Vec<f64> {
-            let mut request = request(statistic, 1.0);
-            if statistic != Statistic::Count {
-                request.range = Some(Bounds::new(-5.0, 3.0).expect("a range"));
+        let scales = |statistic: &Statistic, relation, at_most: Option<u32>| -> Vec<f64> {
+            let mut request = request(statistic.clone(), 1.0);
+            if request.range.is_some() {
+                request.range = Some(Bounds::new(-5.0, 3.0).expect("a range").into());
             }
             request.relation = relation;
-            request.unit = rows_per_unit.map(|_| "who".into());
-            request.rows_per_unit = rows_per_unit;
-            let plan = Plan::new(request).expect("can be answered");
-            plan.noise.iter().map(|noise| noise.scale).collect()
+            if let Some(at_most) = at_most {
+                request = with_unit(request, at_most);
+            }
+            let noise = answer(request, "x,who\n1,a\n").expect("answered").noise;
+            noise.iter().map(|noise| noise.scale).collect()
         };
-        let [count, sum, mean, histogram] = statistics();
+        let distinct = Statistic::Distinct {
+            values_per_unit: None,
+        };
         let (added, replaced) = (Neighbours::AddRemove, Neighbours::ReplaceOne);
-        for (statistic, relation, rows_per_unit, expected) in [
-            (count, added, None, vec![1.0]),
-            (count, added, Some(3), vec![3.0]),
-            (count, replaced, Some(3), vec![3.0]),
-            (sum, added, None, vec![5.0]),
-            (sum, added, Some(3), vec![15.0]),
-            (sum, replaced, None, vec![8.0]),
-            (sum, replaced, Some(3), vec![24.0]),
-            (mean, added, None, vec![8.0, 2.0]),
-            (mean, added, Some(3), vec![24.0, 6.0]),
-            (mean, replaced, None, vec![8.0]),
-            (mean, replaced, Some(3), vec![48.0, 6.0]),
-            (histogram, added, None, vec![1.0]),
-            (histogram, added, Some(3), vec![3.0]),
-            (histogram, replaced, None, vec![2.0]),
-            (histogram, replaced, Some(3), vec![6.0]),
+        let histogram = Statistic::Histogram { bins: 5 };
+        for (statistic, relation, at_most, expected) in [
+            (&Statistic::Count, added, None, vec![1.0]),
+            (&Statistic::Count, added, Some(3), vec![3.0]),
+            (&Statistic::Count, replaced, Some(3), vec![3.0]),
+            (&Statistic::Sum, added, None, vec![5.0]),
+            (&Statistic::Sum, added, Some(3), vec![15.0]),
+            (&Statistic::Sum, replaced, None, vec![8.0]),
+            (&Statistic::Sum, replaced, Some(3), vec![24.0]),
+            (&Statistic::Mean, added, None, vec![8.0, 2.0]),
+            (&Statistic::Mean, added, Some(3), vec![24.0, 6.0]),
+            (&Statistic::Mean, replaced, None, vec![8.0]),
+            (&Statistic::Mean, replaced, Some(3), vec![48.0, 6.0]),
+            // Three parts: 3 w/2, 3 w²/8 and 3 with w = 8; two where the count is public.
+            (&Statistic::Variance, added, None, vec![12.0, 24.0, 3.0]),
+            (&Statistic::Variance, added, Some(3), vec![36.0, 72.0, 9.0]),
+            (&Statistic::Variance, replaced, None, vec![16.0, 32.0]),
+            (
+                &Statistic::Stddev,
+                replaced,
+                Some(3),
+                vec![72.0, 144.0, 9.0],
+            ),
+            (&histogram, added, None, vec![1.0]),
+            (&histogram, added, Some(3), vec![3.0]),
+            (&histogram, replaced, None, vec![2.0]),
+            (&histogram, replaced, Some(3), vec![6.0]),
+            (&Statistic::Bounds, added, None, vec![1.0]),
+            (&Statistic::Bounds, added, Some(3), vec![3.0]),
+            (&Statistic::Bounds, replaced, Some(3), vec![6.0]),
+            (&distinct, added, None, vec![1.0]),
+            (&distinct, replaced, None, vec![1.0]),
+            (&distinct, added, Some(3), vec![3.0]),
+            (&distinct, replaced, Some(3), vec![3.0]),
+            (&marginals(), added, None, vec![1.0]),
+            (&marginals(), added, Some(3), vec![3.0]),
+            (&marginals(), replaced, Some(3), vec![6.0]),
         ] {
-            assert_eq!(
-                scales(statistic, relation, rows_per_unit),
-                expected,
-                "{statistic} {relation} {rows_per_unit:?}"
+            let found = scales(statistic, relation, at_most);
+            let close = |(found, expected): (&f64, &f64)| (found / expected - 1.0).abs() < 1e-12;
+            assert!(
+                found.len() == expected.len() && found.iter().zip(&expected).all(close),
+                "{statistic} {relation} {at_most:?}: {found:?}"
             );
         }
+    }
+
+    /// What a choice may miss by is its scale times a logarithm: at ε = 1, `2Δ ln(N/β)` for ranks and `S ln(n/β)` for counts.
+    #[test]
+    fn choices_cover_all_rows_of_a_unit() {
+        let error = |statistic: Statistic, relation, at_most: Option<u32>| {
+            let mut request = request(statistic, 1.0);
+            request.relation = relation;
+            if let Some(at_most) = at_most {
+                request = with_unit(request, at_most);
+            }
+            match answer(request, "x,who\n1,a\n").expect("answered").value {
+                Value::Quantile { rank_error, .. } | Value::Quantiles { rank_error, .. } => {
+                    rank_error
+                }
+                Value::Mode { count_error, .. } | Value::Top { count_error, .. } => count_error,
+                other => panic!("{other:?} is no choice"),
+            }
+        };
+        let (added, replaced) = (Neighbours::AddRemove, Neighbours::ReplaceOne);
+        let (tail, tenth) = (quantiles(&[0.9]), quantiles(&[0.1]));
+        let several = quantiles(&[0.25, 0.5, 0.75]);
+        let categories = categories();
+        let mode = Statistic::Mode { categories };
+        for (statistic, once, relation, at_most, times) in [
+            // Half a rank under add/remove, a whole one under replace-one.
+            (&Statistic::Median, &Statistic::Median, added, Some(3), 3.0),
+            (&Statistic::Median, &Statistic::Median, replaced, None, 2.0),
+            (
+                &Statistic::Median,
+                &Statistic::Median,
+                replaced,
+                Some(3),
+                6.0,
+            ),
+            (&tail, &Statistic::Median, added, None, 1.8),
+            (&tenth, &Statistic::Median, added, None, 1.8),
+            (&tail, &Statistic::Median, replaced, Some(2), 4.0),
+            (&several, &several, added, Some(3), 3.0),
+            (&mode, &mode, added, Some(3), 3.0),
+            (&mode, &mode, replaced, None, 2.0),
+            (&mode, &mode, replaced, Some(3), 6.0),
+            (&top(2), &top(2), added, Some(3), 3.0),
+            (&top(2), &top(2), replaced, Some(3), 6.0),
+        ] {
+            let found =
+                error(statistic.clone(), relation, at_most) / error(once.clone(), added, None);
+            assert!(
+                (found / times - 1.0).abs() < 1e-9,
+                "{statistic} {relation} {at_most:?}: {found}"
+            );
+        }
+        // ln(4/0.05): no factor two under add/remove, since counts are monotone.
+        assert!((error(mode, added, None) - 80_f64.ln()).abs() < 1e-9);
+        // Two rounds at half of epsilon, and half of what may miss for each.
+        assert!((error(top(2), added, None) - 2.0 * 160_f64.ln()).abs() < 1e-9);
     }
 
     /// From the file to the answer: a person with three rows, or nobody.
@@ -774,6 +878,9 @@ mod tests {
     #[test]
     fn one_column_keeps_no_public_number_of_rows() {
         for statistic in statistics() {
+            if statistic == marginals() {
+                continue;
+            }
             let mut request = request(statistic, 1.0);
             request.relation = Neighbours::ReplaceOne;
             let refused = answer(request.clone(), b"x\n1\n\n2\n").expect_err("refused");
