@@ -90,7 +90,8 @@ pub enum Mechanism {
         /// The largest total-variation distance between the meant and the sampled output distribution.
         total_variation: Probability,
     },
-    /// All of these, on the same data, with parameters that were fixed beforehand.
+    /// All of these, on the same data, with parameters that were fixed beforehand. What is asked of a part may depend on the
+    /// answers of others, and interactive parts may run at the same time: only theorems that allow that may price it.
     Composition(Vec<Mechanism>),
 }
 

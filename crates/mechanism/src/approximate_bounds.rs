@@ -95,7 +95,8 @@ pub struct FoundRange {
     pub lower: f64,
     /// The upper end of the last bin that passed.
     pub upper: f64,
-    /// No empty bin passes with at least this probability,
+    /// No empty bin passes with at least this probability (up to the difference between discrete and continuous noise, for the
+    /// thresholds that are made for the latter),
     pub success: Confidence,
     /// since this was the threshold.
     pub threshold: i128,

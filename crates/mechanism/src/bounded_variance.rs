@@ -41,11 +41,13 @@ pub struct BoundedVariance<R: Relation> {
     relation: std::marker::PhantomData<R>,
 }
 
-/// What the data gives to a variance: the centred sum in half steps, the centred squares, and how many values there are.
+/// What the data gives to a variance: the centred sum in half steps, the centred squares, how many values there are, and how
+/// many rows, with a value or without.
 pub struct VarianceParts {
     centred: Secret<i128>,
     squares: Secret<i128>,
     count: Secret<i64>,
+    rows: Secret<i64>,
 }
 
 /// How much noise each part gets: the caller's split of the budget.
@@ -124,8 +126,9 @@ impl<R: Relation> BoundedVariance<R> {
         let twice_middle = i128::from(self.bounds.lower()) + i128::from(self.bounds.upper());
         let squares_of = Squares::new(self.bounds);
         let middle_if_absent = self.count_is_public().then_some(0);
-        let (mut centred, mut squares, mut count) = (0_i128, 0_i128, 0_i64);
+        let (mut centred, mut squares, mut count, mut all) = (0_i128, 0_i128, 0_i64, 0_i64);
         for value in rows {
+            all += 1;
             let steps = self.bounds.fix(value);
             let c = steps.map(|steps| 2 * i128::from(steps) - twice_middle);
             if let Some(c) = c.or(middle_if_absent) {
@@ -138,6 +141,7 @@ impl<R: Relation> BoundedVariance<R> {
             centred: Secret::new(centred),
             squares: Secret::new(squares),
             count: Secret::new(count),
+            rows: Secret::new(all),
         }
     }
 
@@ -259,7 +263,7 @@ impl<R: Relation> NoisyVariance<R> {
         });
         let Some(count) = &self.count else {
             // The number of rows is the same for all neighbours: it may leave without noise.
-            let rows = parts.count.expose() as f64;
+            let rows = parts.rows.expose() as f64;
             let count = Estimate {
                 answer: rows,
                 low: rows,

@@ -43,7 +43,7 @@ pub struct Covariance<R: Relation> {
     relation: std::marker::PhantomData<R>,
 }
 
-/// What the data gives: all sums in order, and the number of rows.
+/// What the data gives: all sums in order, and the number of rows, with values or without.
 pub struct MomentParts {
     sums: Secret<Vec<i128>>,
     rows: Secret<i64>,
@@ -100,10 +100,11 @@ impl<R: Relation> Covariance<R> {
     pub fn aggregate<Row: AsRef<[f64]>>(&self, rows: impl IntoIterator<Item = Row>) -> MomentParts {
         let layout = Layout(self.columns.len());
         let mut sums = vec![0_i128; layout.coordinates()];
-        let mut count = 0_i64;
+        let mut all = 0_i64;
         let middle_if_absent = self.count_is_public().then_some(0);
         let mut units = Vec::with_capacity(self.columns.len());
         for row in rows {
+            all += 1;
             units.clear();
             units.extend(self.columns.iter().enumerate().map_while(|(j, bounds)| {
                 let value = row.as_ref().get(j).copied().unwrap_or(f64::NAN);
@@ -115,7 +116,6 @@ impl<R: Relation> Covariance<R> {
             if units.len() < self.columns.len() {
                 continue;
             }
-            count += 1;
             sums[0] += UNIT * UNIT;
             for (j, &c) in units.iter().enumerate() {
                 sums[layout.sum(j)] += c * UNIT;
@@ -127,7 +127,7 @@ impl<R: Relation> Covariance<R> {
         }
         MomentParts {
             sums: Secret::new(sums),
-            rows: Secret::new(count),
+            rows: Secret::new(all),
         }
     }
 
@@ -202,7 +202,10 @@ impl<R: Relation> NoisyMoments<R> {
         let public = self.count_is_public;
         // The number of rows is the same for all neighbours where it is public: it may leave without noise.
         let rows = public.then(|| parts.rows.expose() as f64);
+        let coordinates = Layout(columns.len()).coordinates();
         let sums = parts.sums.map(|mut sums| {
+            // As many as were paid for, whoever made the parts.
+            sums.resize(coordinates, 0);
             sums.drain(..usize::from(public));
             sums
         });

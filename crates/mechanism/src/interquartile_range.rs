@@ -12,7 +12,7 @@
 //!   the above. If not, `q(x') = U_0(x') <= U_1(x)` and `q(x') >= L_1(x)`, so `κ(x) = 1`, and likewise `κ(x') = 1`: both distances are zero.
 //!   These are the two requirements of the test, with the bound zero. In the lowest interval there is no `e`, as no `q` is below zero.
 //! **Error.** An interval that is not near a border for the data passes. Since the borders of one partition are in the middle of
-//!   the other's intervals, at least one usually does; the interval shown is at most a factor of two wide, and 4/3 at best.
+//!   the other's intervals, at least one usually does; the interval shown is at most a factor of two wide (but for the lowest ones, which start at zero), and 4/3 at best.
 
 use whit_core::{Entropy, Event, ReplaceOne, Secret};
 
@@ -34,7 +34,7 @@ pub struct Spread {
 }
 
 /// The interval of each partition, by number, with its distance.
-pub struct StableSpread([Stable<u32>; 2]);
+pub struct StableSpread([Stable<u32, ReplaceOne>; 2]);
 
 /// The first border of each partition, in steps; each further one is twice the one before.
 const FIRST: [u64; 2] = [1, 3];
@@ -120,7 +120,7 @@ impl Quartiles<'_> {
         ((n + 3) / 4, (3 * n + 3) / 4)
     }
 
-    fn stable(&self, first: u64) -> Stable<u32> {
+    fn stable(&self, first: u64) -> Stable<u32, ReplaceOne> {
         let (low, high) = self.ranks();
         let spread = (self.at(high) - self.at(low)) as u64;
         let bin = bin(first, spread);

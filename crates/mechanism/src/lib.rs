@@ -5,7 +5,11 @@
 //!   [`Laplace`] and [`Gaussian`] for real values on a public [`Grid`].
 //! - Selection: [`Exponential`], [`PiecewiseExponential`], [`PermuteAndFlip`], [`ReportNoisyMax`], [`TopK`], and
 //!   [`SparseVector`] for streams.
-//! - Statistics: [`Count`], [`BoundedSum`], [`BoundedMean`], [`Histogram`].
+//! - Statistics: [`Count`], [`CountDistinct`], [`BoundedSum`], [`BoundedMean`], [`BoundedVariance`], [`Covariance`],
+//!   [`Histogram`], [`Marginals`], [`Quantile`], [`Quantiles`], [`ApproximateBounds`].
+//! - Keys: [`PartitionSelection`], [`PartitionThreshold`]. Streams: [`Stream`] and its counters.
+//! - Where one person can move an answer far, but seldom does: [`SmoothNoise`] with [`SmoothMedian`] and [`TriangleCount`];
+//!   [`ProposeTestRelease`] with [`StableMode`] and [`InterquartileRange`]; [`SubsampleAggregate`].
 //! - Synthetic data over a [`Domain`] of public categories: [`Mwem`].
 //!
 //! A mechanism takes a [`Secret`](whit_core::Secret) and gives a [`Release`]. Prices and budgets
@@ -24,6 +28,37 @@
 //! let rows = vec!["a"; 1000];
 //! let release = noisy.release(count.aggregate(rows.len() as u64), Confidence::new(0.95)?, &mut OsEntropy::new())?;
 //! assert!(release.value().low <= release.value().answer && release.value().answer <= release.value().high);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # How far can one person move an answer?
+//!
+//! ```
+//! use whit_core::{AddRemove, ReplaceOne};
+//! use whit_mechanism::{BoundedMean, Bounds, Contribution, Count, Histogram, Noise};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let row = Contribution::Row;
+//! // How many people in a room have brown eyes? One person more or less changes that by one.
+//! let brown = || Count::<AddRemove>::new(row).sensitivity_l1();
+//! assert_eq!(brown().bound().to_f64_up(), 1.0);
+//! // How many have brown, blue, green, red eyes? A person is in one bin: still one; replacing somebody changes two.
+//! let eyes = Bounds::new(0.0, 4.0)?;
+//! assert_eq!(Histogram::<AddRemove>::new(eyes, 4, row)?.sensitivity_l1().bound().to_f64_up(), 1.0);
+//! assert_eq!(Histogram::<ReplaceOne>::new(eyes, 4, row)?.sensitivity_l1().bound().to_f64_up(), 2.0);
+//! // How many have brown eyes, and how many are taller than six feet? How many families live in a zip code, and how many in
+//! // its city? One person or family can be in both: two.
+//! assert_eq!((brown() + brown()).bound().to_f64_up(), 2.0);
+//! // The average age of N people, 0 to 120: replacing one moves the sum by 120, so the average by 120/N.
+//! let age = BoundedMean::<ReplaceOne>::new(Bounds::new(0.0, 120.0)?, row);
+//! assert_eq!(age.sum_sensitivity_l1().bound().to_f64_up(), 120.0);
+//! // At ε = 1, noise on the count of brown eyes is 7 or more less than once in a thousand times.
+//! let noisy = Count::<AddRemove>::new(row).with_noise(&Noise::Laplace(whit_core::Scale::new(whit_core::Ratio::one())?));
+//! # use whit_core::{Confidence, Entropy};
+//! # let release = noisy.release(Count::<AddRemove>::new(row).aggregate(20), Confidence::new(0.999)?, &mut whit_mechanism::OsEntropy::new())?;
+//! # let estimate = release.value();
+//! assert!(estimate.high - estimate.answer <= 7.0);
 //! # Ok(())
 //! # }
 //! ```

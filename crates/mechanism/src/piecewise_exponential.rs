@@ -29,7 +29,7 @@ use crate::{Error, Release, Result};
 /// From `start` up to where the next piece starts, the score is `score + slope · (g - start)`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// The first point. One outside of the range counts as the range's nearest end.
+    /// The first point. A piece that starts outside of the range is left out, wherever it would end.
     pub start: i64,
     /// The score there.
     pub score: i64,
@@ -119,6 +119,7 @@ impl<R: Relation> PiecewiseExponential<R> {
 
     fn blocks(&self, pieces: Secret<Vec<Piece>>) -> (Vec<Block>, Vec<Weight>) {
         let mut pieces = pieces.expose();
+        pieces.retain(|piece| (self.low..=self.high).contains(&piece.start));
         pieces.insert(
             0,
             Piece {
@@ -127,9 +128,6 @@ impl<R: Relation> PiecewiseExponential<R> {
                 slope: 0,
             },
         );
-        for piece in &mut pieces {
-            piece.start = piece.start.clamp(self.low, self.high);
-        }
         pieces.sort_by_key(|piece| piece.start);
         // With the number of points of each, and none of those without.
         let points = |place: usize, piece: &Piece| match pieces.get(place + 1) {
@@ -424,6 +422,39 @@ mod tests {
         for (low, high) in [(1, 0), (i64::MIN, i64::MAX), (0, 1 << 62)] {
             assert!(PiecewiseExponential::new(Ratio::one(), &one, low, high).is_err());
         }
+    }
+
+    /// A piece that starts outside of the range changes nothing, in whatever order it comes.
+    #[test]
+    fn pieces_outside_of_the_range_are_left_out() {
+        let mechanism = on(0, 99, Ratio::one(), 1);
+        let laws = |pieces: &[Piece]| {
+            let (blocks, weights) = mechanism.blocks(Secret::new(pieces.to_vec()));
+            let blocks: Vec<_> = blocks
+                .iter()
+                .map(|b| (b.best, b.slope, b.skip, b.length))
+                .collect();
+            let weights: Vec<_> = weights
+                .iter()
+                .map(|w| (w.multiplicity, w.distance))
+                .collect();
+            (blocks, weights)
+        };
+        let within = [piece(10, 3, 1), piece(50, 50, 0)];
+        for outside in [
+            piece(-100, 0, 0),
+            piece(-10, 100, 7),
+            piece(100, -5, 0),
+            piece(i64::MAX, 9, 9),
+        ] {
+            assert_eq!(laws(&[outside, within[0], within[1]]), laws(&within));
+            assert_eq!(laws(&[within[1], outside, within[0]]), laws(&within));
+        }
+        // Where two start at the same point, the later one holds.
+        assert_eq!(
+            laws(&[piece(10, 9, 9), within[0], within[1]]),
+            laws(&within)
+        );
     }
 
     #[test]

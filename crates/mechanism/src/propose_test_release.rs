@@ -23,16 +23,21 @@ use crate::sample;
 use crate::sample::real::exp_between;
 use crate::{Error, Integer, Release, Result};
 
-/// A value, and how many changes it is away from not being stable.
-pub struct Stable<T> {
+/// A value, and how many changes it is away from not being stable; changes of the relation `R`.
+pub struct Stable<T, R: Relation> {
     distance: u64,
     value: T,
+    relation: std::marker::PhantomData<fn() -> R>,
 }
 
-impl<T> Stable<T> {
+impl<T, R: Relation> Stable<T, R> {
     /// Vouches for the two requirements in the module's documentation.
     pub fn new(distance: u64, value: T) -> Self {
-        Self { distance, value }
+        Self {
+            distance,
+            value,
+            relation: std::marker::PhantomData,
+        }
     }
 
     #[cfg(test)]
@@ -111,11 +116,13 @@ impl<R: Relation> ProposeTestRelease<R> {
     /// Spends one `event`.
     pub fn release<T>(
         &self,
-        x: Secret<Stable<T>>,
+        x: Secret<Stable<T, R>>,
         entropy: &mut impl Entropy,
     ) -> Result<Release<Option<T>>> {
         let mut bits = entropy.open()?;
-        let Stable { distance, value } = x.expose();
+        let Stable {
+            distance, value, ..
+        } = x.expose();
         let shown = self.passes(distance, &mut bits).then_some(value);
         Ok(Release::new(shown, self.event()))
     }
@@ -148,11 +155,13 @@ impl<R: Relation> ProposedSensitivity<R> {
     /// The noisy number, if the test passes. Spends one `event`. Saturates at the ends of the integers.
     pub fn release<T: Integer>(
         &self,
-        x: Secret<Stable<T>>,
+        x: Secret<Stable<T, R>>,
         entropy: &mut impl Entropy,
     ) -> Result<Release<Option<T>>> {
         let mut bits = entropy.open()?;
-        let Stable { distance, value } = x.expose();
+        let Stable {
+            distance, value, ..
+        } = x.expose();
         let passes = self.test.passes(distance, &mut bits);
         let noise = self.noise.sample(&mut bits);
         let noisy = T::narrow(value.widen().saturating_add(noise));
@@ -222,6 +231,9 @@ mod tests {
     fn closed_form() {
         for (epsilon, delta, expected) in [
             (1.0, 0.05, 3),
+            (1.0, 0.07, 3),
+            (1.0, 0.098, 3),
+            (1.0, 0.099, 2),
             (1.0, 1e-6, 14),
             (0.1, 1e-6, 132),
             (3.0, 0.4, 1),

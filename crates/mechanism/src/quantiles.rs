@@ -17,8 +17,8 @@
 //! **Sampler.** Exact: that of `Quantile`, on the grid refined by `t` bits. One sort, and one pass for each level.
 //! **Error.** If each node's rank error is at most its own `t_v = ln(mN/β)/rate`, which holds for all together with probability
 //!   `1 - β`, then a quantile is off by at most the sum of `t_v` on the way to it: the target of a node is an average of the ranks
-//!   where its range was cut, weighted by its share, so errors above are not amplified. (Rows with equal values and equal
-//!   numbers come on top.)
+//!   where its range was cut, weighted by its share, so errors above are not amplified. A cut inside a row moves what follows by up to one row on each
+//!   level. (Rows with equal values and equal numbers come on top.)
 
 use whit_core::{
     Confidence, Entropy, Epsilon, Event, Mechanism, Probability, Ratio, Relation, Secret, round,
@@ -142,7 +142,7 @@ impl<R: Relation> Quantiles<R> {
     /// A rank error, in rows, that all of them keep together with this confidence; infinite without any budget.
     pub fn rank_error(&self, confidence: Confidence) -> f64 {
         let points = round::mul_up(
-            (self.bounds.width() as f64).next_up(),
+            ((self.bounds.width() + 1) as f64).next_up(),
             f64::from(1_u32 << self.tie_bits),
         );
         let miss = round::sub_down(1.0, confidence.value());
@@ -153,7 +153,8 @@ impl<R: Relation> Quantiles<R> {
         worst_path(
             &self.nodes,
             &|node| match Ratio::one().checked_div(&node.rate) {
-                Some(each) => round::mul_up(log, each.to_f64_up()),
+                // And the row in which a target above may fall.
+                Some(each) => round::add_up(1.0, round::mul_up(log, each.to_f64_up())),
                 None => f64::INFINITY,
             },
         )

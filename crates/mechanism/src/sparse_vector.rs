@@ -21,7 +21,8 @@
 //!   The threshold's noise needs no factor `c` because it is not drawn again; the answer needs noise of its own because the
 //!   comparison's noise is spent. Both were got wrong in print; the tests convict those variants. [LSL17, Sec. 3]
 //! **Values.** Optionally each answer above comes with `q_i + Z_i`, `Z_i` fresh discrete Laplace noise of scale `cΔ/ε₃`: `c` more releases of
-//!   `ε₃/c` each, as adaptive composition.
+//!   `ε₃/c` each. They are interleaved with the comparisons, and later queries may depend on them. Given `z`, each is one more
+//!   factor of at most `e^(ε₃/c)` in the sum above, so the whole is `(ε + ε₃)`-DP, and that is all the event says.
 //! **Cost.** Fixed when the stream starts. The first answer carries the event, all later ones an empty composition.
 //! **Error.** Among `k` queries, with probability at least `1 - β` none is answered above that is below `T - α`, and none below that is
 //!   above `T + α`, with `α = b₁ ln(4/β) + b₂ ln(4k/β)`.
@@ -118,14 +119,12 @@ impl<R: Relation> SparseVector<R> {
         let Some(scale) = &self.value_scale else {
             return Event::new(R::NEIGHBOURS, comparisons);
         };
-        let value = Mechanism::DiscreteLaplace {
-            scale: scale.clone(),
-            sensitivity_l1: self.sensitivity.clone(),
-            coordinates: 1,
-        };
-        let mut parts = vec![comparisons];
-        parts.resize(1 + self.answers as usize, value);
-        Event::new(R::NEIGHBOURS, Mechanism::Composition(parts))
+        let moves = &Ratio::from(self.answers) * &self.sensitivity;
+        let values = moves
+            .checked_div(scale.ratio())
+            .expect("a scale is positive");
+        let epsilon = &self.epsilon + &values;
+        Event::new(R::NEIGHBOURS, Mechanism::Pure { epsilon })
     }
 
     /// Spends one `event`: draws the threshold's noise and waits for queries.
@@ -287,18 +286,16 @@ mod tests {
         let stream = any(ratio(1, 1), 2)
             .with_values(&ratio(1, 2))
             .expect("values");
-        let Mechanism::Composition(parts) = stream.event().mechanism().clone() else {
-            panic!("another event")
-        };
-        assert_eq!(parts.len(), 3);
+        // Comparisons for one, two values for a quarter each.
         assert_eq!(
-            parts[0],
+            *stream.event().mechanism(),
             Mechanism::Pure {
-                epsilon: ratio(1, 1)
+                epsilon: ratio(3, 2)
             }
         );
-        assert!(
-            matches!(&parts[2], Mechanism::DiscreteLaplace { scale, .. } if *scale.ratio() == ratio(4, 1))
+        assert_eq!(
+            stream.value_scale.as_ref().map(Scale::ratio),
+            Some(&ratio(4, 1))
         );
         assert!(matches!(
             any(ratio(1, 1), 2).event().mechanism(),

@@ -31,16 +31,20 @@ const UNIT_BITS: i32 = 30;
 const WORK_BITS: i32 = UNIT_BITS + 60;
 
 impl<R: Relation> Stream<R> {
-    /// The most that one unit changes all released coordinates together.
-    pub fn square_root_sensitivity_l1(&self) -> Sensitivity<L1, R> {
+    /// The most that one unit changes all released coordinates together. Refused for horizons above `2^14`.
+    pub fn square_root_sensitivity_l1(&self) -> Result<Sensitivity<L1, R>> {
+        check("the number of steps", self.horizon(), HORIZON_MAX)?;
         let unit = Ratio::power_of_two(-UNIT_BITS);
-        Sensitivity::new(&self.encoded_l1(&coefficients(self.horizon())) * &unit)
+        let encoded = self.encoded_l1(&coefficients(self.horizon()));
+        Ok(Sensitivity::new(&encoded * &unit))
     }
 
     /// The same in L2.
-    pub fn square_root_sensitivity_l2(&self) -> Sensitivity<L2, R> {
+    pub fn square_root_sensitivity_l2(&self) -> Result<Sensitivity<L2, R>> {
+        check("the number of steps", self.horizon(), HORIZON_MAX)?;
         let unit = Ratio::power_of_two(-2 * UNIT_BITS);
-        Sensitivity::from_square(&self.encoded_l2_square(&coefficients(self.horizon())) * &unit)
+        let encoded = self.encoded_l2_square(&coefficients(self.horizon()));
+        Ok(Sensitivity::from_square(&encoded * &unit))
     }
 
     fn encoded_l1(&self, encoder: &[u64]) -> Ratio {
@@ -83,7 +87,7 @@ fn coefficients(horizon: u64) -> Vec<u64> {
         }
         (f >> (WORK_BITS - UNIT_BITS)) as u64
     };
-    (0..horizon.min(HORIZON_MAX)).map(&mut next).collect()
+    (0..horizon).map(&mut next).collect()
 }
 
 /// The coefficients of `1/((1-u) R(u))`.
@@ -192,6 +196,7 @@ mod tests {
         for horizon in [1_u64, 2, 100, 1024, 16_384] {
             let square = stream(horizon, 1)
                 .square_root_sensitivity_l2()
+                .expect("a short stream")
                 .square()
                 .to_f64_up();
             assert!(
@@ -201,8 +206,18 @@ mod tests {
         }
         let (one, three) = (stream(100, 1), stream(100, 3));
         let nine = Ratio::from(9_u64);
-        let three = three.square_root_sensitivity_l2().square().clone();
-        assert_eq!(three, one.square_root_sensitivity_l2().square() * &nine);
+        let three = three
+            .square_root_sensitivity_l2()
+            .expect("a short stream")
+            .square()
+            .clone();
+        assert_eq!(
+            three,
+            one.square_root_sensitivity_l2()
+                .expect("a short stream")
+                .square()
+                * &nine
+        );
         assert!(
             stream(1 << 15, 1)
                 .square_root(&Noise::Laplace(scale(1, 1)))
@@ -322,7 +337,12 @@ mod tests {
             1_000_000_000,
         ));
         let root_noise = Noise::Gaussian(scale(
-            sigma(stream.square_root_sensitivity_l2().square()),
+            sigma(
+                stream
+                    .square_root_sensitivity_l2()
+                    .expect("a short stream")
+                    .square(),
+            ),
             1_000_000_000,
         ));
         let runs = if long() { 400 } else { 40 };
@@ -367,7 +387,11 @@ mod tests {
     fn seen(shrink: f64) -> GdpVerdict {
         const HORIZON: u64 = 16;
         let stream = stream(HORIZON, 1);
-        let norm = stream.square_root_sensitivity_l2().square().to_f64_up();
+        let norm = stream
+            .square_root_sensitivity_l2()
+            .expect("a short stream")
+            .square()
+            .to_f64_up();
         let noise = Noise::Gaussian(scale(
             (norm.sqrt() * shrink * 1e9).ceil() as u128,
             1_000_000_000,

@@ -38,7 +38,7 @@ impl<R: Relation> StableMode<R> {
     pub fn aggregate<K: Ord>(
         &self,
         rows: impl IntoIterator<Item = K>,
-    ) -> Secret<Stable<Option<K>>> {
+    ) -> Secret<Stable<Option<K>, R>> {
         let mut counts: BTreeMap<K, u64> = BTreeMap::new();
         for key in rows {
             *counts.entry(key).or_insert(0) += 1;
@@ -63,7 +63,7 @@ impl<R: Relation> StableMode<R> {
     /// The mode, or nothing. Spends one `event`.
     pub fn release<K>(
         &self,
-        mode: Secret<Stable<Option<K>>>,
+        mode: Secret<Stable<Option<K>, R>>,
         entropy: &mut impl Entropy,
     ) -> Result<Release<Option<K>>> {
         Ok(self.test.release(mode, entropy)?.map(Option::flatten))

@@ -93,8 +93,14 @@ impl<R: Relation> SubsampleAggregate<R> {
         let absent = self.bounds.nearest_to_zero();
         blocks.map(|Blocks(blocks)| {
             let value = |block: &Vec<V>| {
-                let value = catch_unwind(AssertUnwindSafe(|| function(block)));
-                let value = value.ok().and_then(|value| self.bounds.fix(value));
+                let value = match catch_unwind(AssertUnwindSafe(|| function(block))) {
+                    Ok(value) => self.bounds.fix(value),
+                    Err(payload) => {
+                        // Dropping it could panic once more, where nobody catches it.
+                        std::mem::forget(payload);
+                        None
+                    }
+                };
                 value.unwrap_or(absent)
             };
             BlockValues {

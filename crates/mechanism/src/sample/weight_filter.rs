@@ -244,4 +244,37 @@ mod tests {
             assert_eq!(coin.heads(1, &mut Words(words.into_iter())), heads);
         }
     }
+
+    /// Words at and around the probability, where a margin that is too small would decide wrongly.
+    #[test]
+    fn words_near_the_probability_are_decided_exactly() {
+        struct First(Option<u64>, SeededBits);
+        impl Bits for First {
+            const WIDTH: u32 = 64;
+            fn word(&mut self) -> u64 {
+                self.0.take().unwrap_or_else(|| self.1.word())
+            }
+        }
+        let mut data = SeededBits::new(78);
+        for round in 0..400 {
+            let mut side = || 1 + (u128::from(data.word()) >> data.below(60));
+            let rate = Ratio::new(side(), side()).expect("not zero");
+            let distance = 1 + u128::from(data.word() >> data.below(64));
+            let x = rate.as_rbig() * RBig::from(distance);
+            if x > RBig::from(60) {
+                continue;
+            }
+            let p = u64::try_from(enclosure::exp_neg(&x, 64).low).unwrap_or(u64::MAX);
+            let (coin, exact) = (ExpCoin::new(&rate), Bernoulli::exp_neg(x));
+            for offset in 0..60 {
+                let word = p.saturating_add(offset).saturating_sub(30);
+                let bits = || First(Some(word), SeededBits::new(round));
+                assert_eq!(
+                    coin.heads(distance, &mut bits()),
+                    exact.sample(&mut bits()),
+                    "{word:x}"
+                );
+            }
+        }
+    }
 }

@@ -377,4 +377,51 @@ mod tests {
         let mut bits = SeededBits::new(1);
         assert!((0..1000).all(|_| choice.sample(&mut bits) < 40_000));
     }
+
+    /// A stream with a first word of our choice.
+    struct First(Option<u64>, SeededBits);
+
+    impl Bits for First {
+        const WIDTH: u32 = 64;
+        fn word(&mut self) -> u64 {
+            self.0.take().unwrap_or_else(|| self.1.word())
+        }
+    }
+
+    /// Words at and around every boundary, where a margin that is too small would decide wrongly.
+    #[test]
+    fn words_near_a_boundary_are_decided_exactly() {
+        let mut data = SeededBits::new(77);
+        for round in 0..60 {
+            let count = 2 + data.below(6) as usize;
+            let option = |data: &mut SeededBits| Weight {
+                multiplicity: u128::from(1 + (data.word() >> data.below(64))),
+                distance: u128::from(data.below(40)),
+            };
+            let options: Vec<Weight> = (0..count).map(|_| option(&mut data)).collect();
+            let rate = Ratio::new(u128::from(1 + data.below(1000)), 997).expect("not zero");
+            let choice = Weighted::new(&rate, options);
+            let total = choice.lower[count - 1];
+            for i in 0..count - 1 {
+                let at = (UBig::from(choice.lower[i]) << 64) / UBig::from(total);
+                let Ok(at) = u64::try_from(at) else { continue };
+                for offset in 0..60_u64 {
+                    let word = at.wrapping_add(offset).wrapping_sub(30);
+                    let bits = || First(Some(word), SeededBits::new(round));
+                    let slow = choose_by(count, |i, n| choice.enclose(i, n), &mut bits());
+                    assert_eq!(choice.sample(&mut bits()), slow, "{word:x}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sums_of_many_weights_have_room() {
+        let weight = Weight {
+            multiplicity: 3,
+            distance: 5,
+        };
+        let choice = Weighted::new(&Ratio::one(), vec![weight; 5000]);
+        assert!(choice.lower.is_sorted() && choice.lower[4999] < 1 << 121);
+    }
 }
