@@ -1,5 +1,5 @@
 //! Goodness of fit of every sampler at twelve scales: two hundred thousand draws each in an ordinary run, ten million under
-//! `WHIT_LONG=1`. Detects a scale that is 0.2% off (long), and must.
+//! `WHIT_LONG=1`. Detects a scale that is 0.3% off (long), and must.
 
 use whit_core::{Probability, Ratio, Scale};
 use whit_testkit::{SeededBits, long};
@@ -137,10 +137,10 @@ fn uniform_fits() {
     }
 }
 
-/// The same test must convict a sampler of a slightly wrong scale: 2% off in an ordinary run, 0.2% in the long form.
+/// The same test must convict a sampler of a slightly wrong scale: 2% off in an ordinary run, 0.3% in the long form.
 #[test]
 fn the_fit_has_teeth() {
-    let (off, one) = if long() { (998, 1000) } else { (98, 100) };
+    let (off, one) = if long() { (997, 1000) } else { (98, 100) };
     let mut bits = SeededBits::new(doubt::seed(108));
     for (numerator, denominator) in [(10, 1), (1000, 7), (1 << 40, 1)] {
         let (right, wrong) = (
