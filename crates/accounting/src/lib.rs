@@ -25,15 +25,19 @@
 mod approximate;
 mod bound;
 mod bounded_range;
+mod bracket;
 pub mod calibrate;
 mod close;
+mod curve;
 mod error;
 pub mod interpret;
 mod logarithm;
+mod pair;
 mod price;
 pub mod pure;
 mod search;
 pub mod zcdp;
 
+pub use bracket::Bracket;
 pub use error::{Error, Result};
 pub use price::{Price, price};
