@@ -136,12 +136,15 @@ Examples:
 const MEDIAN_EXAMPLES: &str = "\
 Examples:
   whit stats median --column age --range 0,120 --epsilon 0.1
+  whit stats median --column age --range 0,120,1 --epsilon 0.1
+      Ages are whole numbers: fewer values to choose from, and a better choice.
   whit stats median --column hours_per_week --range auto --epsilon 1 --format json
   whit stats median visits.csv --column cost --range 0,500 --epsilon 1 --unit who --rows-per-unit 4
 
-The answer is chosen by the exponential mechanism, by how far its rank is off. No interval of
-values is known without looking at the data again; instead, the rank error says how many rows lie
-between the answer and the true median at most.";
+The answer is chosen by how far its rank is off, by the exponential mechanism or, where a step
+leaves at most 65,537 values, by permute-and-flip. No interval of values is known without looking
+at the data again; instead, the rank error says how many rows lie between the answer and the true
+median at most.";
 
 const QUANTILE_EXAMPLES: &str = "\
 Examples:
@@ -225,8 +228,13 @@ struct ColumnArguments {
 
 #[derive(Args)]
 struct ValueArguments {
-    /// The range that values can have, never taken from the data; others are moved to its ends. auto searches for one
-    #[arg(long, value_name = "LOWER,UPPER|auto", allow_hyphen_values = true)]
+    /// The range that values can have, never taken from the data; others are moved to its ends, and rounded to the step if
+    /// there is one, such as 1 for whole numbers. auto searches for a range
+    #[arg(
+        long,
+        value_name = "LOWER,UPPER[,STEP]|auto",
+        allow_hyphen_values = true
+    )]
     range: String,
     #[command(flatten)]
     column: ColumnArguments,
@@ -333,7 +341,7 @@ struct NoiseArguments {
         allow_hyphen_values = true
     )]
     delta: String,
-    /// Which mechanism to use; laplace if it adds noise, exponential if it chooses
+    /// Which mechanism to use; laplace if it adds noise, the best that fits if it chooses
     #[arg(long, value_enum)]
     mechanism: Option<Mechanism>,
 }
@@ -356,6 +364,8 @@ enum Mechanism {
     Gaussian,
     /// Chooses instead of adding noise: for quantiles and the most frequent categories
     Exponential,
+    /// Chooses better: for one quantile, and a range with a step
+    PermuteAndFlip,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -540,6 +550,7 @@ impl NoiseArguments {
             Mechanism::Laplace => NoiseKind::Laplace,
             Mechanism::Gaussian => NoiseKind::Gaussian,
             Mechanism::Exponential => NoiseKind::Exponential,
+            Mechanism::PermuteAndFlip => NoiseKind::PermuteAndFlip,
         });
         Ok(())
     }
@@ -567,17 +578,16 @@ fn range(text: &str) -> Result<Range, Failure> {
     if text.trim() == "auto" {
         return Ok(Range::Auto);
     }
-    let ends = text.split_once(',').and_then(|(lower, upper)| {
-        let number = |text: &str| text.trim().parse::<f64>().ok();
-        number(lower).zip(number(upper))
-    });
-    match ends {
-        Some((lower, upper)) => Ok(Bounds::new(lower, upper)?.into()),
-        None => {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let numbers: Option<Vec<f64>> = text.split(',').map(number).collect();
+    match numbers.as_deref() {
+        Some(&[lower, upper]) => Ok(Bounds::new(lower, upper)?.into()),
+        Some(&[lower, upper, step]) => Ok(Range::with_step(lower, upper, step)?),
+        _ => {
             let suggestion = "write the lower and the upper end, such as --range 0,120 or --range -5,5, or --range auto";
             Err(Failure::invalid(
                 "not_a_range",
-                "the range is not two numbers with a comma between them",
+                "the range is not two numbers with a comma between them, or three with a step",
                 suggestion,
             ))
         }

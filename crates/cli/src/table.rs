@@ -1,7 +1,7 @@
 //! An answer as a table for people.
 
 use whit::Neighbours;
-use whit::stats::{Answer, Bin, Cell, Value};
+use whit::stats::{Answer, Bin, Cell, Part, Value};
 
 /// Width of the whole, which every terminal has.
 const LINE_CHARS: usize = 80;
@@ -181,7 +181,7 @@ fn mechanism(answer: &Answer) -> String {
     let several = answer.noise.len() > 1;
     let noise = answer.noise.iter().map(|noise| {
         let scale = public(noise.scale);
-        if several {
+        if several || noise.to == Part::Ends {
             format!("{scale} on {}", noise.to.word())
         } else {
             scale

@@ -152,10 +152,16 @@ fn parameters_are_refused_before_the_file_is_opened() {
             "empty_range",
         );
     }
-    for range in ["5", "1,2,3", "a,b", ",", "1;2"] {
+    for range in ["5", "1,2,3,4", "a,b", "1,2,c", ",", "1;2"] {
         check(
             &format!("sum no-such-file.csv --column x --epsilon 1 --range {range}"),
             "not_a_range",
+        );
+    }
+    for range in ["0,8,3", "0,8,0", "0,8,-1", "0,8,0.1", "0,8,inf"] {
+        check(
+            &format!("sum no-such-file.csv --column x --epsilon 1 --range {range}"),
+            "out_of_domain",
         );
     }
     check(
@@ -584,6 +590,10 @@ fn json_of_choices_and_searches() {
     // ln(N/0.05) for 120 times 2^33 points and one, at a sensitivity of one half.
     let points = 120.0 * 2_f64.powi(33);
     assert!((number(&median, "rank_error") - (20.0 * points).ln()).abs() < 1e-6);
+    // The same for 121 points.
+    let median = ask("median --column age --range 0,120,1 --epsilon 1");
+    assert_eq!(median["mechanism"], "permute_and_flip");
+    assert!((number(&median, "rank_error") - 2420_f64.ln()).abs() < 1e-6);
     let quartiles = ask("quantile --q 0.25,0.5,0.75 --column age --range 0,120 --epsilon 1");
     assert_eq!(keys(&quartiles), with(&["quantiles", "rank_error"]));
     for entry in quartiles["quantiles"].as_array().expect("a list") {
@@ -873,6 +883,15 @@ fn table_says_all_that_a_reader_needs() {
     ] {
         assert!(text.contains(words), "{words:?} is not in\n{text}");
     }
+    let text = run_table(&format!(
+        "stats mean {path} --column age --range 0,120 --epsilon 2"
+    ));
+    let words = "laplace, noise scale 60 on each of two sums";
+    assert!(text.contains(words), "{words:?} is not in\n{text}");
+    let text = run_table(&format!(
+        "stats median {path} --column age --range 0,120,1 --epsilon 2"
+    ));
+    assert!(text.contains("permute-and-flip"), "{text}");
     let text = run_table(&format!(
         "stats histogram {path} --column age --range 0,80 --bins 2 --epsilon 30"
     ));

@@ -1,30 +1,37 @@
 //! # Bounded mean
-//! **Definition.** With the middle `m = (L+U)/2`: `m + (Σ (clamp(x_i) - m) + Z) / n`. Under replace-one with each row a unit, `n` is
-//!   the public number of rows. Otherwise `n` is a noisy count of the rows that have a value, at least 1. The answer is
-//!   clamped to `[L, U]`.
-//! **Requires.** Rows bounded by the same [`Contribution`] the statistic was made with.
-//! **Guarantee.** The composition of the noise on the centred sum and, where there is one, on the count, at these
-//!   sensitivities; `w = U - L`, `k` the most rows of one unit:
+//! **Definition.** For values clamped to `[L, U]`, let `A = Σ (x_i - L)` and `B = Σ (U - x_i)`. Each row that has a value adds to both, `w = U - L`
+//!   in total, so the number of such rows is `(A+B)/w` and their mean `L + w A/(A+B)`. Both sums get noise. Under replace-one
+//!   with each row a unit, the number of rows `n` is public and the noisy `A` alone is enough, `B = nw - A`; there, a row without
+//!   a value is read as the middle. The answer is clamped to `[L, U]`; where noise leaves less than one row, one is assumed.
+//! **Requires.** Rows bounded by the same [`Contribution`] the statistic was made with, at most `k` of each unit.
+//! **Guarantee.** That of one vector of noise on `(A, B)`, at these sensitivities:
 //!
-//! | | centred sum | count |
+//! | | L1 | L2, squared |
 //! | --- | --- | --- |
-//! | add/remove | `k w/2` | `k` |
-//! | replace-one, up to `k` rows | `k w` | `k` |
-//! | replace-one, each row a unit | `w` | public |
+//! | add/remove | `k w` | `(k w)²` |
+//! | replace-one, up to `k` rows | `2 k w` | `2 (k w)²` |
+//! | replace-one, each row a unit (`A` alone) | `w` | `w²` |
 //!
-//! **Proof.** A centred value lies in `[-w/2, w/2]`, an absent cell adds zero, which lies there too. A unit's total lies in
-//!   `[-k w/2, k w/2]`: one end is at most `k w/2` from zero and the ends are `k w` apart. The count is that of
-//!   [`Count`]. Division and clamping are post-processing. Fixed point counts half steps, so that `m` is exact.
-//! **Error.** Each of the two noisy parts stays within its own half-width except with half the missing probability, so both do
-//!   with the stated confidence, and the interval holds every quotient they allow.
+//! **Proof.** A row adds `(x - L, U - x)` to `(A, B)`: two numbers that are not negative and add up to `w`; or nothing. So what a unit adds is not
+//!   negative either, and has L1 norm at most `k w`, hence L2 norm at most `k w`. That is the first line. What is replaced changes `(A, B)` by
+//!   the difference `u - v` of two such vectors: `‖u - v‖₁ <= ‖u‖₁ + ‖v‖₁`, and `‖u - v‖₂² <= ‖u‖₂² + ‖v‖₂²` since `⟨u, v⟩ >= 0`. For a single
+//!   row, `A` moves between values in `[0, w]`. Everything after the noise is post-processing.
+//! **Why these two.** The obvious pair, a centred sum and a count, has to share `ε`: a row at an end moves both by all they can, yet in
+//!   units of `w/2` each row moves the count by exactly one, so that the pair moves in a square, not a diamond. `A` and `B` are its
+//!   corners, turned by 45°: *every* row has L1 norm `w` and none of the noise is for a move that cannot be. With Laplace noise the
+//!   variance of the mean is half of that of two parts at `ε/2`, for any data; with Gaussian noise, to which a turn is nothing,
+//!   it is the same.
+//! **Fixed point.** Sums count half steps of the grid, so that the middle is exact.
+//! **Error.** With `p = (mean - L)/w` the mean is off by about `((1-p) Z₁ - p Z₂)/n`. [`share_interval`](crate::share_interval) makes an interval
+//!   for `p = A/(A+B)` that holds at the stated confidence for any number of rows.
 
 use whit_core::{
     Confidence, Entropy, Event, L1, L2, Neighbours, Ratio, Relation, Secret, Sensitivity,
 };
 
 use crate::additive::{Additive, Noise};
-use crate::count::NoisyCount;
-use crate::{Bounds, Contribution, Count, Error, Estimate, Release, Result};
+use crate::share_interval::share_interval;
+use crate::{Bounds, Contribution, Estimate, Release, Result};
 
 /// The mean of values in public bounds.
 #[derive(Clone, Copy, Debug)]
@@ -34,10 +41,11 @@ pub struct BoundedMean<R: Relation> {
     relation: std::marker::PhantomData<R>,
 }
 
-/// What the data gives to a mean: the centred sum in half steps, and how many values there are.
+/// What the data gives to a mean: the sums of the distances from both ends of the range, in half steps, and how many rows there
+/// are, with a value or without.
 pub struct MeanParts {
-    centred: Secret<i128>,
-    present: Secret<i64>,
+    above: Secret<i128>,
+    below: Secret<i128>,
     rows: Secret<i64>,
 }
 
@@ -51,78 +59,84 @@ impl<R: Relation> BoundedMean<R> {
         }
     }
 
-    /// Is the number of rows public, so that only the sum needs noise?
+    /// Is the number of rows public, so that one sum is enough?
     pub fn count_is_public(&self) -> bool {
         R::NEIGHBOURS == Neighbours::ReplaceOne && self.contribution == Contribution::Row
     }
 
-    /// The most that one unit changes the centred sum, in the unit of the values.
-    pub fn sum_sensitivity_l1(&self) -> Sensitivity<L1, R> {
-        Sensitivity::new(&self.half_steps() * &self.half_step())
+    /// The most that one unit changes the sums, together, in the unit of the values.
+    pub fn sensitivity_l1(&self) -> Sensitivity<L1, R> {
+        Sensitivity::new(&self.moves_l1() * &self.half_step())
     }
 
-    /// The same; in one dimension all norms agree.
-    pub fn sum_sensitivity_l2(&self) -> Sensitivity<L2, R> {
-        Sensitivity::new(&self.half_steps() * &self.half_step())
-    }
-
-    /// The count that divides the sum, when it needs noise.
-    pub fn count(&self) -> Count<R> {
-        Count::new(self.contribution)
+    /// The same in the other norm.
+    pub fn sensitivity_l2(&self) -> Sensitivity<L2, R> {
+        let half_step = self.half_step();
+        Sensitivity::from_square(&self.moves_l2_square() * &(&half_step * &half_step))
     }
 
     fn half_step(&self) -> Ratio {
         &self.bounds.step() * &Ratio::power_of_two(-1)
     }
 
-    fn half_steps(&self) -> Ratio {
-        // A width of w steps is 2w half steps; half of it is w.
-        let width = u128::from(self.bounds.width());
-        let each = R::pick(width, 2 * width);
-        Ratio::from(each * u128::from(self.contribution.rows_max()))
+    /// What all rows of a unit add to both sums, at most: `k w`, in half steps.
+    fn unit_adds(&self) -> Ratio {
+        let width = 2 * u128::from(self.bounds.width());
+        Ratio::from(width * u128::from(self.contribution.rows_max()))
     }
 
-    /// Centres and adds up; what is no number is absent.
+    /// How many such amounts neighbours differ by. A single replaced row moves one sum within its range.
+    fn amounts(&self) -> Ratio {
+        let amounts = if self.count_is_public() {
+            1
+        } else {
+            R::pick(1_u64, 2)
+        };
+        Ratio::from(amounts)
+    }
+
+    fn moves_l1(&self) -> Ratio {
+        &self.amounts() * &self.unit_adds()
+    }
+
+    fn moves_l2_square(&self) -> Ratio {
+        let unit_adds = self.unit_adds();
+        &self.amounts() * &(&unit_adds * &unit_adds)
+    }
+
+    /// Adds up the distances from both ends. What is no number is absent; where the number of rows is public, it is the middle.
     pub fn aggregate(&self, rows: impl IntoIterator<Item = f64>) -> MeanParts {
-        let twice_middle = i128::from(self.bounds.lower()) + i128::from(self.bounds.upper());
-        let (mut centred, mut present, mut count) = (0_i128, 0_i64, 0_i64);
+        let (lower, upper) = (
+            i128::from(self.bounds.lower()),
+            i128::from(self.bounds.upper()),
+        );
+        let if_absent = self.count_is_public().then_some(lower + upper);
+        let (mut above, mut below, mut count) = (0_i128, 0_i128, 0_i64);
         for value in rows {
             count += 1;
-            if let Some(steps) = self.bounds.fix(value) {
-                centred += 2 * i128::from(steps) - twice_middle;
-                present += 1;
+            let steps = self.bounds.fix(value);
+            // In half steps, like the ends.
+            if let Some(value) = steps.map(|steps| 2 * i128::from(steps)).or(if_absent) {
+                above += value - 2 * lower;
+                below += 2 * upper - value;
             }
         }
         MeanParts {
-            centred: Secret::new(centred),
-            present: Secret::new(present),
+            above: Secret::new(above),
+            below: Secret::new(below),
             rows: Secret::new(count),
         }
     }
 
-    /// Prepares the noise. No data is needed, so the event can be paid for first. `count_noise` is needed exactly when
-    /// [`count_is_public`](Self::count_is_public) is false.
-    pub fn with_noise(
-        &self,
-        sum_noise: &Noise,
-        count_noise: Option<&Noise>,
-    ) -> Result<NoisyMean<R>> {
-        if self.count_is_public() != count_noise.is_none() {
-            return Err(Error::CountNoise {
-                public: self.count_is_public(),
-            });
-        }
-        let sum_noise = sum_noise.in_steps(&self.half_step())?;
-        let half_steps = self.half_steps();
-        let sum = Additive::new(
-            &sum_noise,
-            Sensitivity::new(half_steps.clone()),
-            Sensitivity::new(half_steps),
-        );
+    /// Prepares the noise, the same on each sum. No data is needed, so the event can be paid for first.
+    pub fn with_noise(&self, noise: &Noise) -> Result<NoisyMean<R>> {
+        let noise = noise.in_steps(&self.half_step())?;
+        let l2 = Sensitivity::from_square(self.moves_l2_square());
         Ok(NoisyMean {
             bounds: self.bounds,
-            sum,
-            count: count_noise.map(|noise| self.count().with_noise(noise)),
+            count_is_public: self.count_is_public(),
+            sums: Additive::new(&noise, Sensitivity::new(self.moves_l1()), l2),
+            noise,
         })
     }
 }
@@ -130,21 +144,16 @@ impl<R: Relation> BoundedMean<R> {
 /// A mean with its noise, ready to release as often as its event is paid for.
 pub struct NoisyMean<R: Relation> {
     bounds: Bounds,
-    sum: Additive<R>,
-    /// Absent when the count is public.
-    count: Option<NoisyCount<R>>,
+    count_is_public: bool,
+    sums: Additive<R>,
+    /// In half steps.
+    noise: Noise,
 }
 
 impl<R: Relation> NoisyMean<R> {
     /// What an accountant needs to know.
     pub fn event(&self) -> Event {
-        let sum = self.sum.event_of(1);
-        match &self.count {
-            Some(count) => sum
-                .and(count.event())
-                .expect("both speak of the relation R"),
-            None => sum,
-        }
+        self.sums.event_of(if self.count_is_public { 1 } else { 2 })
     }
 
     /// Adds the noise and the error bars. Spends one `event`.
@@ -154,69 +163,48 @@ impl<R: Relation> NoisyMean<R> {
         confidence: Confidence,
         entropy: &mut impl Entropy,
     ) -> Result<Release<Estimate>> {
-        // Each of two noisy parts may miss with half the probability.
-        let confidence = match self.count {
-            Some(_) => confidence.for_each_of_two(),
-            None => confidence,
-        };
-        let quotient = Quotient {
-            bounds: self.bounds,
-            sum_half_width: self.sum.half_width(confidence) as f64,
-        };
-        let parts = self.release_parts(parts, confidence, entropy)?;
-        Ok(parts.map(|(sum, count)| quotient.estimate(sum as f64, count)))
+        let sums = self.release_sums(parts, entropy)?;
+        Ok(sums.map(|sums| self.estimate(sums, confidence)))
     }
 
-    /// All that touches the data: the noisy centred sum in half steps, and the count, noisy unless it is public.
-    fn release_parts(
+    /// All that touches the data: both sums, noisy, in half steps.
+    fn release_sums(
         &self,
         parts: MeanParts,
-        confidence: Confidence,
         entropy: &mut impl Entropy,
-    ) -> Result<Release<(i128, Estimate)>> {
-        let sum = self.sum.release(parts.centred, entropy)?;
-        let Some(count) = &self.count else {
+    ) -> Result<Release<[i128; 2]>> {
+        if self.count_is_public {
             // The number of rows is the same for all neighbours: it may leave without noise.
-            let rows = parts.rows.expose() as f64;
-            let public = Estimate {
-                answer: rows,
-                low: rows,
-                high: rows,
-            };
-            return Ok(sum.map(|sum| (sum, public)));
-        };
-        Ok(sum.and(count.release(parts.present, confidence, entropy)?)?)
+            let both = i128::from(parts.rows.expose()) * 2 * i128::from(self.bounds.width());
+            let above = self.sums.release(parts.above, entropy)?;
+            return Ok(above.map(|above| [above, both.saturating_sub(above)]));
+        }
+        let MeanParts { above, below, .. } = parts;
+        let sums = above.map(|above| vec![above, below.expose()]);
+        let noisy = self.sums.release_vector(sums, entropy)?;
+        Ok(noisy.map(|noisy| [noisy[0], noisy[1]]))
     }
-}
 
-/// Post-processing: from a noisy sum and a count to a mean.
-struct Quotient {
-    bounds: Bounds,
-    sum_half_width: f64,
-}
-
-impl Quotient {
-    fn estimate(&self, sum: f64, count: Estimate) -> Estimate {
+    /// Post-processing.
+    fn estimate(&self, [above, below]: [i128; 2], confidence: Confidence) -> Estimate {
+        let (a, b) = (above as f64, below as f64);
+        let row = 2.0 * self.bounds.width() as f64;
+        let both = (a + b).max(row);
+        let share = 0.5 + 0.5 * (a - b) / both;
+        let [low, high] = if self.count_is_public {
+            let off = self.sums.half_width(confidence) as f64 / both;
+            [share - off, share + off]
+        } else {
+            share_interval(&self.noise, confidence, [a, b])
+        };
         let grid = self.bounds.grid();
         let [lower, upper] =
             [self.bounds.lower(), self.bounds.upper()].map(|steps| grid.value(i128::from(steps)));
-        let half_step = 0.5 * grid.value(1);
-        let mean = |sum: f64, count: f64| {
-            (lower + 0.5 * (upper - lower) + sum * half_step / count.max(1.0)).clamp(lower, upper)
-        };
-        let (sum_low, sum_high) = (sum - self.sum_half_width, sum + self.sum_half_width);
-        // A quotient with a positive divisor is extreme at the ends of both.
-        let ends = [
-            (sum_low, count.low),
-            (sum_low, count.high),
-            (sum_high, count.low),
-            (sum_high, count.high),
-        ];
-        let ends = ends.map(|(sum, count)| mean(sum, count));
+        let at = |share: f64| (lower + share * (upper - lower)).clamp(lower, upper);
         Estimate {
-            answer: mean(sum, count.answer),
-            low: ends.into_iter().fold(upper, f64::min),
-            high: ends.into_iter().fold(lower, f64::max),
+            answer: at(share),
+            low: at(low.min(share)),
+            high: at(high.max(share)),
         }
     }
 }
@@ -224,72 +212,83 @@ impl Quotient {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doubt::{confidence, judge, scale, seed};
+    use crate::Grid;
+    use crate::doubt::{TapeEntropy, confidence, judge, scale, seed};
+    use whit_audit::enumerate;
     use whit_core::{AddRemove, ReplaceOne};
-    use whit_testkit::{NeighbourPair, Seeded, SeededBits, UnitPair};
+    use whit_testkit::{FailingEntropy, NeighbourPair, Seeded, SeededBits, UnitPair};
 
     fn mean<R: Relation>(contribution: Contribution) -> BoundedMean<R> {
         BoundedMean::new(Bounds::new(-100.0, 50.0).expect("a range"), contribution)
     }
 
+    fn laplace(numerator: u128, denominator: u128) -> Noise {
+        Noise::Laplace(scale(numerator, denominator))
+    }
+
+    fn check<R: Relation>(contribution: Contribution, l1: f64, l2_square: f64) {
+        let mean = mean::<R>(contribution);
+        assert_eq!(mean.sensitivity_l1().bound().to_f64_up(), l1);
+        assert_eq!(mean.sensitivity_l2().square().to_f64_up(), l2_square);
+    }
+
     #[test]
     fn closed_form() {
-        let bound = |sensitivity: Ratio| sensitivity.to_f64_up();
         let unit = Contribution::RowsPerUnit(3);
-        assert_eq!(
-            bound(
-                mean::<AddRemove>(Contribution::Row)
-                    .sum_sensitivity_l1()
-                    .bound()
-                    .clone()
-            ),
-            75.0
-        );
-        assert_eq!(
-            bound(mean::<AddRemove>(unit).sum_sensitivity_l1().bound().clone()),
-            225.0
-        );
-        assert_eq!(
-            bound(
-                mean::<ReplaceOne>(Contribution::Row)
-                    .sum_sensitivity_l1()
-                    .bound()
-                    .clone()
-            ),
-            150.0
-        );
-        assert_eq!(
-            bound(
-                mean::<ReplaceOne>(unit)
-                    .sum_sensitivity_l2()
-                    .square()
-                    .clone()
-            ),
-            450.0 * 450.0
-        );
+        check::<AddRemove>(Contribution::Row, 150.0, 150.0 * 150.0);
+        check::<AddRemove>(unit, 450.0, 450.0 * 450.0);
+        check::<ReplaceOne>(Contribution::Row, 150.0, 150.0 * 150.0);
+        check::<ReplaceOne>(Contribution::RowsPerUnit(1), 300.0, 2.0 * 150.0 * 150.0);
+        check::<ReplaceOne>(unit, 900.0, 2.0 * 450.0 * 450.0);
         assert!(mean::<ReplaceOne>(Contribution::Row).count_is_public());
         assert!(
             !mean::<ReplaceOne>(unit).count_is_public()
                 && !mean::<AddRemove>(Contribution::Row).count_is_public()
         );
+        let noisy = mean::<AddRemove>(unit)
+            .with_noise(&laplace(450, 1))
+            .expect("in range");
+        let whit_core::Mechanism::DiscreteLaplace {
+            scale,
+            sensitivity_l1,
+            coordinates,
+        } = noisy.event().mechanism().clone()
+        else {
+            panic!("another event")
+        };
+        assert_eq!((scale.ratio(), coordinates), (&sensitivity_l1, 2));
+    }
+
+    /// How far two aggregates are apart: L1, and L2 squared.
+    fn distances(a: MeanParts, b: MeanParts, count_is_public: bool) -> [Ratio; 2] {
+        let above = a.above.expose().abs_diff(b.above.expose());
+        let below = a.below.expose().abs_diff(b.below.expose());
+        let below = if count_is_public {
+            assert!(above == below && a.rows.expose() == b.rows.expose());
+            0
+        } else {
+            below
+        };
+        let square = |x: u128| &Ratio::from(x) * &Ratio::from(x);
+        [Ratio::from(above + below), &square(above) + &square(below)]
+    }
+
+    fn stay_within<R: Relation>(mean: &BoundedMean<R>, a: MeanParts, b: MeanParts) {
+        let [l1, l2_square] = distances(a, b, mean.count_is_public());
+        assert!(l1 <= mean.moves_l1() && l2_square <= mean.moves_l2_square());
     }
 
     fn record_and_replay<R: Relation>(pair: impl Fn(&mut SeededBits) -> NeighbourPair) {
         let mut bits = SeededBits::new(seed(281));
-        let mean = mean::<R>(Contribution::Row);
-        let bound = i128::try_from(mean.half_steps().floor()).expect("small");
-        for _ in 0..200 {
-            let NeighbourPair { one, other } = pair(&mut bits);
-            let (a, b) = (mean.aggregate(one.clone()), mean.aggregate(other.clone()));
-            assert!(
-                (a.centred.expose() - b.centred.expose()).abs() <= bound,
-                "{one:?} {other:?}"
-            );
-            assert!((a.present.expose() - b.present.expose()).abs() <= 1);
-            assert!(
-                !mean.count_is_public() || a.rows.expose() == b.rows.expose(),
-                "a public count differs"
-            );
+        for (lower, upper) in [(-100.0, 50.0), (1e15, 1e15 + 1.0), (-1e200, 1e200)] {
+            let bounds = Bounds::new(lower, upper).expect("a range");
+            for contribution in [Contribution::Row, Contribution::RowsPerUnit(1)] {
+                let mean = BoundedMean::<R>::new(bounds, contribution);
+                for _ in 0..200 {
+                    let NeighbourPair { one, other } = pair(&mut bits);
+                    stay_within(&mean, mean.aggregate(one), mean.aggregate(other));
+                }
+            }
         }
     }
 
@@ -299,145 +298,241 @@ mod tests {
         record_and_replay::<ReplaceOne>(NeighbourPair::replace_one);
     }
 
+    fn replay_units<R: Relation>(pair: impl Fn(&mut SeededBits) -> UnitPair) {
+        let mut bits = SeededBits::new(seed(289));
+        for rows_max in [1, 3] {
+            let contribution = Contribution::RowsPerUnit(rows_max);
+            let mean = mean::<R>(contribution);
+            for _ in 0..200 {
+                let UnitPair { one, other } = pair(&mut bits);
+                let rows = |rows| mean.aggregate(contribution.bound(rows));
+                stay_within(&mean, rows(one), rows(other));
+            }
+        }
+    }
+
+    #[test]
+    fn units_stay_within_the_sensitivity() {
+        replay_units::<AddRemove>(UnitPair::add_remove);
+        replay_units::<ReplaceOne>(UnitPair::replace_one);
+    }
+
+    /// Whatever the row, it moves the sums by exactly what is paid for.
+    #[test]
+    fn every_row_uses_all_of_the_sensitivity() {
+        let mean = mean::<AddRemove>(Contribution::Row);
+        for x in [-100.0, -3.25, 0.0, 17.0, 50.0, f64::INFINITY] {
+            let [l1, _] = distances(mean.aggregate([x]), mean.aggregate([]), false);
+            assert_eq!(l1, mean.moves_l1());
+        }
+        // The bounds under replace-one are met as well, by a unit that goes from one end to the other.
+        let unit = Contribution::RowsPerUnit(3);
+        let mean = super::tests::mean::<ReplaceOne>(unit);
+        let found = distances(
+            mean.aggregate([-100.0; 3]),
+            mean.aggregate([50.0; 3]),
+            false,
+        );
+        assert_eq!(found, [mean.moves_l1(), mean.moves_l2_square()]);
+    }
+
+    /// Root mean square error, how often the truth was covered, and the mean width of the interval.
+    fn measured<R: Relation>(mean: &BoundedMean<R>, noise: &Noise, rows: &[f64]) -> [f64; 3] {
+        let truth = rows.iter().sum::<f64>() / rows.len() as f64;
+        let noisy = mean.with_noise(noise).expect("in range");
+        let mut entropy = Seeded::new(seed(282));
+        let runs = 4000;
+        let (mut square, mut covered, mut width) = (0.0, 0, 0.0);
+        for _ in 0..runs {
+            let parts = mean.aggregate(rows.iter().copied());
+            let release = noisy.release(parts, confidence(0.95), &mut entropy);
+            let Estimate { answer, low, high } = *release.expect("entropy").value();
+            assert!(-100.0 <= low && low <= answer && answer <= high && high <= 50.0);
+            square += (answer - truth).powi(2);
+            covered += u32::from(low <= truth && truth <= high);
+            width += high - low;
+        }
+        let runs = f64::from(runs);
+        [
+            (square / runs).sqrt(),
+            f64::from(covered) / runs,
+            width / runs,
+        ]
+    }
+
+    /// At ε = 1 and `n` rows the error is `(w/n) √(2(p² + (1-p)²))`. A sum and a count at ε/2 each have `√2` times as much, and an
+    /// interval of `2·ln(40) w/n` or more: 1.8 times as wide in the middle.
     #[test]
     fn answers_are_near_and_covered() {
-        let mut entropy = Seeded::new(seed(282));
-        let rows: Vec<f64> = (0..2000).map(|i| f64::from(i % 41) - 20.0).collect();
-        let truth = rows.iter().sum::<f64>() / rows.len() as f64;
-        let secret = mean::<AddRemove>(Contribution::Row);
-        let public = mean::<ReplaceOne>(Contribution::Row);
-        // ε = 1 for each: half and half, or all of it on the sum.
-        let laplace = |b| Noise::Laplace(scale(b, 1));
-        let noisy_secret = secret
-            .with_noise(&laplace(150), Some(&laplace(2)))
-            .expect("in range");
-        let noisy_public = public.with_noise(&laplace(150), None).expect("in range");
-        let mut covered = [0; 2];
-        for _ in 0..2000 {
-            let parts = secret.aggregate(rows.iter().copied());
-            let estimate = *noisy_secret
-                .release(parts, confidence(0.95), &mut entropy)
-                .expect("entropy")
-                .value();
-            assert!((estimate.answer - truth).abs() < 2.0);
-            covered[0] += u32::from(estimate.low <= truth && truth <= estimate.high);
-            let parts = public.aggregate(rows.iter().copied());
-            let estimate = *noisy_public
-                .release(parts, confidence(0.95), &mut entropy)
-                .expect("entropy")
-                .value();
-            covered[1] += u32::from(estimate.low <= truth && truth <= estimate.high);
+        let n = 2000;
+        for (shift, p) in [(0.0, 0.5), (50.0, 5.0 / 6.0)] {
+            let rows: Vec<f64> = (0..n)
+                .map(|i| f64::from(i % 41) - 45.0 + shift)
+                .map(|x: f64| x.clamp(-100.0, 50.0))
+                .collect();
+            let mean_of_rows = rows.iter().sum::<f64>() / f64::from(n);
+            assert!(((mean_of_rows + 100.0) / 150.0 - p).abs() < 1e-2);
+            let secret = mean::<AddRemove>(Contribution::Row);
+            let [error, covered, width] = measured(&secret, &laplace(150, 1), &rows);
+            let expected = 150.0 / f64::from(n) * (2.0 * (p * p + (1.0 - p) * (1.0 - p))).sqrt();
+            assert!(
+                (error / expected - 1.0).abs() < 0.11,
+                "{error}, not {expected}"
+            );
+            assert!((0.929..0.971).contains(&covered), "{covered}");
+            let two_parts =
+                2.0 * 40_f64.ln() * 150.0 / f64::from(n) * (1.0 + (2.0 * p - 1.0).abs());
+            assert!(width < 0.57 * two_parts, "{width} {two_parts}");
+            let public = mean::<ReplaceOne>(Contribution::Row);
+            let [_, covered, _] = measured(&public, &laplace(150, 1), &rows);
+            assert!((0.929..0.971).contains(&covered), "{covered}");
+            let gaussian = Noise::Gaussian(scale(150, 1));
+            let [error, covered, _] = measured(&secret, &gaussian, &rows);
+            assert!((error / (expected / 2_f64.sqrt()) - 1.0).abs() < 0.11);
+            assert!((0.929..0.971).contains(&covered), "{covered}");
         }
-        assert!(
-            covered.iter().all(|&covered| covered > 1850),
-            "{covered:?} of 2000"
-        );
+    }
+
+    /// Where noise is as large as the number of rows, intervals are wide, and still cover.
+    #[test]
+    fn a_few_rows_are_covered_too() {
+        let units = Contribution::RowsPerUnit(2);
+        for rows in [
+            &[17.0][..],
+            &[-100.0, -100.0],
+            &[-20.0, 30.0, 50.0, 50.0, 1.5],
+        ] {
+            for noise in [
+                laplace(300, 1),
+                laplace(20, 1),
+                Noise::Gaussian(scale(150, 1)),
+            ] {
+                let [_, one, _] = measured(&mean::<AddRemove>(units), &noise, rows);
+                let [_, other, _] = measured(&mean::<ReplaceOne>(units), &noise, rows);
+                assert!(one.min(other) > 0.929, "{rows:?} {noise:?}: {one} {other}");
+            }
+        }
     }
 
     #[test]
     fn no_rows_and_one_row_are_answered() {
         let mut entropy = Seeded::new(283);
-        let noise = Noise::Laplace(scale(1, 1));
-        for rows in [vec![], vec![7.0], vec![f64::NAN]] {
-            let mean = mean::<AddRemove>(Contribution::Row);
-            let noisy = mean.with_noise(&noise, Some(&noise)).expect("in range");
-            let release =
-                noisy.release(mean.aggregate(rows.clone()), confidence(0.95), &mut entropy);
-            let estimate = *release.expect("entropy").value();
-            assert!((-100.0..=50.0).contains(&estimate.answer) && estimate.low <= estimate.high);
-            let public = BoundedMean::<ReplaceOne>::new(
-                Bounds::new(-100.0, 50.0).expect("a range"),
-                Contribution::Row,
-            );
-            let noisy = public.with_noise(&noise, None).expect("in range");
-            assert!(
-                noisy
-                    .release(public.aggregate(rows), confidence(0.95), &mut entropy)
-                    .is_ok()
-            );
+        let plenty = laplace(1, 1 << 20);
+        let mut answer = |rows: &[f64], public: bool| {
+            let rows = rows.iter().copied();
+            let (row, sure) = (Contribution::Row, confidence(0.95));
+            let estimate = if public {
+                let mean = mean::<ReplaceOne>(row);
+                let noisy = mean.with_noise(&plenty).expect("in range");
+                noisy.release(mean.aggregate(rows), sure, &mut entropy)
+            } else {
+                let mean = mean::<AddRemove>(row);
+                let noisy = mean.with_noise(&plenty).expect("in range");
+                noisy.release(mean.aggregate(rows), sure, &mut entropy)
+            };
+            let Estimate { answer, low, high } = *estimate.expect("entropy").value();
+            assert!(-100.0 <= low && low <= answer && answer <= high && high <= 50.0);
+            answer
+        };
+        for public in [true, false] {
+            assert!((answer(&[], public) + 25.0).abs() < 1e-3);
+            assert!((answer(&[7.0], public) - 7.0).abs() < 1e-3);
+            assert!((answer(&[f64::NAN], public) + 25.0).abs() < 1e-3);
+            assert!((answer(&[f64::MAX, f64::NEG_INFINITY], public) + 25.0).abs() < 1e-3);
         }
+        // Absent, or the middle where the number of rows is public.
+        assert!((answer(&[50.0, f64::NAN], false) - 50.0).abs() < 1e-3);
+        assert!((answer(&[50.0, f64::NAN], true) - 12.5).abs() < 1e-3);
+        let mean = mean::<AddRemove>(Contribution::Row);
+        let noisy = mean.with_noise(&plenty).expect("in range");
+        let parts = mean.aggregate([1.0]);
+        assert!(
+            noisy
+                .release(parts, confidence(0.5), &mut FailingEntropy)
+                .is_err()
+        );
     }
 
-    #[test]
-    fn refuses_the_wrong_number_of_noises() {
-        let noise = Noise::Laplace(scale(1, 1));
-        let (secret, public) = (
-            mean::<AddRemove>(Contribution::Row),
-            mean::<ReplaceOne>(Contribution::Row),
-        );
-        assert!(secret.with_noise(&noise, None).is_err());
-        assert!(public.with_noise(&noise, Some(&noise)).is_err());
-    }
-
-    /// Both parts at once, where all of ε shows: a row at the end of the range moves the sum and the count by all they can.
-    fn seen(sum_scale: (u128, u128), count_scale: (u128, u128)) -> whit_audit::Verdict {
-        let mean = BoundedMean::<AddRemove>::new(
-            Bounds::new(0.0, 2.0).expect("a range"),
-            Contribution::Row,
-        );
-        let laplace = |b: (u128, u128)| Noise::Laplace(scale(b.0, b.1));
-        let noisy = mean
-            .with_noise(&laplace(sum_scale), Some(&laplace(count_scale)))
-            .expect("in range");
-        let (mut one, mut other) = (Seeded::new(seed(285)), Seeded::new(seed(286)));
-        let width = i128::from(mean.bounds.width());
+    /// Both sums at once, where all of ε shows, wherever the row is.
+    fn seen(row: f64, of: (u128, u128)) -> whit_audit::Verdict {
+        let bounds = Bounds::new(0.0, 2.0).expect("a range");
+        let mean = BoundedMean::<AddRemove>::new(bounds, Contribution::Row);
+        let noisy = mean.with_noise(&laplace(of.0, of.1)).expect("in range");
+        let [above, below] = [mean.aggregate([row]).above, mean.aggregate([row]).below];
+        let ends = [above.expose(), below.expose()];
         let event = |rows: &[f64], entropy: &mut Seeded| {
             let parts = mean.aggregate(rows.iter().copied());
-            let release = noisy.release_parts(parts, confidence(0.95), entropy);
-            let (sum, count) = release.expect("entropy").into_value();
-            sum >= width && count.answer >= 1.0
+            let release = noisy.release_sums(parts, entropy).expect("entropy");
+            let [above, below] = release.into_value();
+            above >= ends[0] && below >= ends[1]
         };
+        let (mut one, mut other) = (Seeded::new(seed(285)), Seeded::new(seed(286)));
         judge(
             1.0,
             0.0,
-            200_000,
-            || event(&[2.0], &mut one),
+            300_000,
+            || event(&[row], &mut one),
             || event(&[], &mut other),
         )
     }
 
     #[test]
     fn falsifier() {
-        let verdict = seen((2, 1), (2, 1));
-        assert!(
-            !verdict.convicted && verdict.epsilon_lower > 0.93,
-            "{verdict:?}"
-        );
+        for row in [0.0, 1.0, 1.7] {
+            let verdict = seen(row, (2, 1));
+            assert!(
+                !verdict.convicted && verdict.epsilon_lower > 0.91,
+                "{verdict:?}"
+            );
+        }
     }
 
     #[test]
     fn falsifier_has_teeth() {
-        assert!(seen((9, 5), (9, 5)).convicted, "a tenth too little noise");
+        for row in [0.0, 1.0, 1.7] {
+            assert!(seen(row, (9, 5)).convicted, "a tenth too little noise");
+        }
         assert!(
-            seen((1, 1), (2, 1)).convicted,
-            "all of the budget on the sum"
-        );
-        assert!(
-            seen((2, 1), (1, 1)).convicted,
-            "all of the budget on the count"
-        );
-        assert!(
-            seen((2, 1), (1, 1 << 20)).convicted,
-            "a count without noise"
+            seen(2.0, (1, 1)).convicted,
+            "each sum as if it were alone and centred"
         );
     }
 
+    /// Every tape of the whole release on a grid of two points: a row, at either end, or none.
+    #[test]
+    fn enumeration_of_neighbours() {
+        let whole = Grid::new(0).expect("in range");
+        let bounds = Bounds::on_grid(0.0, 1.0, whole).expect("a range");
+        let mean = BoundedMean::<AddRemove>::new(bounds, Contribution::Row);
+        let run = |of: (u128, u128), rows: &[f64]| {
+            let noisy = mean.with_noise(&laplace(of.0, of.1)).expect("in range");
+            enumerate::<1, [i128; 2]>(20, |tape| {
+                let parts = mean.aggregate(rows.iter().copied());
+                let release = noisy.release_sums(parts, &mut TapeEntropy(Some(tape)));
+                release.expect("one release").into_value()
+            })
+        };
+        let nothing = run((1, 1), &[]);
+        for row in [0.0, 1.0] {
+            let honest = nothing.max_log_ratio_lower(&run((1, 1), &[row]));
+            assert!(honest <= 1.0 && honest > 0.65, "{honest}");
+        }
+        let twin = run((1, 2), &[]).max_log_ratio_lower(&run((1, 2), &[1.0]));
+        assert!(twin > 1.0, "{twin}");
+    }
+
     /// Replace-one with a public count: a row moves from one end of the range to the other.
-    fn seen_replaced(sum_scale: (u128, u128)) -> whit_audit::Verdict {
-        let mean = BoundedMean::<ReplaceOne>::new(
-            Bounds::new(0.0, 2.0).expect("a range"),
-            Contribution::Row,
-        );
-        let noise = Noise::Laplace(scale(sum_scale.0, sum_scale.1));
-        let noisy = mean.with_noise(&noise, None).expect("in range");
+    fn seen_replaced(of: (u128, u128)) -> whit_audit::Verdict {
+        let bounds = Bounds::new(0.0, 2.0).expect("a range");
+        let mean = BoundedMean::<ReplaceOne>::new(bounds, Contribution::Row);
+        let noisy = mean.with_noise(&laplace(of.0, of.1)).expect("in range");
         let (mut one, mut other) = (Seeded::new(seed(287)), Seeded::new(seed(288)));
-        let width = i128::from(mean.bounds.width());
-        let event = |row: f64, entropy: &mut Seeded| {
-            let release =
-                noisy.release_parts(mean.aggregate([row, 1.0]), confidence(0.95), entropy);
-            let (sum, count) = release.expect("entropy").into_value();
-            assert_eq!(count.answer, 2.0);
-            sum >= width
+        let row = 2 * i128::from(mean.bounds.width());
+        let event = |value: f64, entropy: &mut Seeded| {
+            let release = noisy.release_sums(mean.aggregate([value, 1.0]), entropy);
+            let [above, below] = release.expect("entropy").into_value();
+            assert_eq!(above + below, 2 * row);
+            2 * above >= 3 * row
         };
         judge(
             1.0,
@@ -452,33 +547,9 @@ mod tests {
     fn falsifier_of_a_public_count() {
         let verdict = seen_replaced((2, 1));
         assert!(
-            !verdict.convicted && verdict.epsilon_lower > 0.93,
+            !verdict.convicted && verdict.epsilon_lower > 0.91,
             "{verdict:?}"
         );
         assert!(seen_replaced((9, 5)).convicted);
-    }
-
-    fn replay_units<R: Relation>(pair: impl Fn(&mut SeededBits) -> UnitPair) {
-        let mut bits = SeededBits::new(seed(289));
-        for rows_max in [1, 3] {
-            let contribution = Contribution::RowsPerUnit(rows_max);
-            let mean = mean::<R>(contribution);
-            let bound = i128::try_from(mean.half_steps().floor()).expect("small");
-            for _ in 0..200 {
-                let UnitPair { one, other } = pair(&mut bits);
-                let (a, b) = (
-                    mean.aggregate(contribution.bound(one)),
-                    mean.aggregate(contribution.bound(other)),
-                );
-                assert!((a.centred.expose() - b.centred.expose()).abs() <= bound);
-                assert!((a.present.expose() - b.present.expose()).abs() <= i64::from(rows_max));
-            }
-        }
-    }
-
-    #[test]
-    fn units_stay_within_the_sensitivity() {
-        replay_units::<AddRemove>(UnitPair::add_remove);
-        replay_units::<ReplaceOne>(UnitPair::replace_one);
     }
 }

@@ -6,7 +6,7 @@
 //! - Selection: [`Exponential`], [`PiecewiseExponential`], [`PermuteAndFlip`], [`ReportNoisyMax`], [`TopK`], and
 //!   [`SparseVector`] for streams.
 //! - Statistics: [`Count`], [`CountDistinct`], [`BoundedSum`], [`BoundedMean`], [`BoundedVariance`], [`Covariance`],
-//!   [`Histogram`], [`Marginals`], [`Quantile`], [`Quantiles`], [`ApproximateBounds`].
+//!   [`Histogram`], [`Marginals`], [`Quantile`], [`GridQuantile`], [`Quantiles`], [`JointQuantiles`], [`ApproximateBounds`].
 //! - Keys: [`PartitionSelection`], [`PartitionThreshold`]. Streams: [`Stream`] and its counters.
 //! - Where one person can move an answer far, but seldom does: [`SmoothNoise`] with [`SmoothMedian`] and [`TriangleCount`];
 //!   [`ProposeTestRelease`] with [`StableMode`] and [`InterquartileRange`]; [`SubsampleAggregate`].
@@ -52,7 +52,7 @@
 //! assert_eq!((brown() + brown()).bound().to_f64_up(), 2.0);
 //! // The average age of N people, 0 to 120: replacing one moves the sum by 120, so the average by 120/N.
 //! let age = BoundedMean::<ReplaceOne>::new(Bounds::new(0.0, 120.0)?, row);
-//! assert_eq!(age.sum_sensitivity_l1().bound().to_f64_up(), 120.0);
+//! assert_eq!(age.sensitivity_l1().bound().to_f64_up(), 120.0);
 //! // At ε = 1, noise on the count of brown eyes is 7 or more less than once in a thousand times.
 //! let noisy = Count::<AddRemove>::new(row).with_noise(&Noise::Laplace(whit_core::Scale::new(whit_core::Ratio::one())?));
 //! # use whit_core::{Confidence, Entropy};
@@ -90,8 +90,10 @@ pub mod fixed_point;
 pub mod gaussian;
 pub mod geometric;
 pub mod grid;
+pub mod grid_quantile;
 pub mod histogram;
 pub mod interquartile_range;
+pub mod joint_quantiles;
 pub mod laplace;
 pub mod linear_model;
 pub mod log_bins;
@@ -101,6 +103,8 @@ pub mod multiplicative_weights;
 pub mod mwem;
 #[cfg(test)]
 mod mwem_audit;
+#[cfg(test)]
+mod partition_audit;
 pub mod partition_selection;
 pub mod partition_threshold;
 pub mod permute_and_flip;
@@ -114,6 +118,7 @@ pub mod release;
 pub mod report_noisy_max;
 pub mod sample;
 pub mod score;
+pub mod share_interval;
 #[cfg(test)]
 mod smooth_certificate;
 pub mod smooth_median;
@@ -155,8 +160,10 @@ pub use fixed_point::Bounds;
 pub use gaussian::Gaussian;
 pub use geometric::Geometric;
 pub use grid::Grid;
+pub use grid_quantile::GridQuantile;
 pub use histogram::{Histogram, NoisyHistogram};
 pub use interquartile_range::{InterquartileRange, Spread, StableSpread};
+pub use joint_quantiles::JointQuantiles;
 pub use laplace::Laplace;
 pub use linear_model::LinearModel;
 pub use log_bins::LogBins;

@@ -85,10 +85,10 @@ impl Moments {
         let explained: f64 = columns
             .iter()
             .zip(&slopes)
-            .map(|(&j, slope)| slope * self.mean(j).answer)
+            .map(|(&j, slope)| slope * self.mean_of(j).answer)
             .sum();
         LinearModel {
-            intercept: self.mean(target).answer - explained,
+            intercept: self.mean_of(target).answer - explained,
             slopes,
             ridge,
         }

@@ -321,6 +321,33 @@ mod tests {
         record_and_replay::<ReplaceOne>(true);
     }
 
+    /// The worst neighbours: all rows of a unit in one cell of each table, and all of them in another cell. Nothing is to spare.
+    #[test]
+    fn worst_neighbours_reach_the_sensitivity() {
+        let sets: [&[usize]; 3] = [&[0], &[1], &[0, 2]];
+        for rows_max in [1, 3] {
+            let unit = |row: [&'static str; 3]| vec![row; rows_max as usize];
+            let (old, new) = (unit(["f", "north", "yes"]), unit(["m", "nowhere", "no"]));
+            let contribution = Contribution::RowsPerUnit(rows_max);
+            let (added, replaced) = (
+                marginals::<AddRemove>(&sets, contribution),
+                marginals::<ReplaceOne>(&sets, contribution),
+            );
+            let distance = |one: Vec<[&str; 3]>, other| {
+                let (a, b) = (added.aggregate(one).expose(), added.aggregate(other));
+                let apart = a.into_iter().zip(b.expose()).map(|(a, b)| a.abs_diff(b));
+                let (l1, l2) = apart.fold((0, 0), |(l1, l2), d| (l1 + d, l2 + d * d));
+                (Ratio::from(l1), Ratio::from(l2))
+            };
+            let (l1, l2) = distance(new.clone(), vec![]);
+            assert_eq!(l1, *added.sensitivity_l1().bound());
+            assert_eq!(l2, *added.sensitivity_l2().square());
+            let (l1, l2) = distance(new, old);
+            assert_eq!(l1, *replaced.sensitivity_l1().bound());
+            assert_eq!(l2, *replaced.sensitivity_l2().square());
+        }
+    }
+
     #[test]
     fn refuses_what_is_no_table() {
         let new =
@@ -358,17 +385,65 @@ mod tests {
         judge(
             1.0,
             0.0,
-            if long() { 300_000 } else { 150_000 },
+            if long() { 400_000 } else { 220_000 },
             || event(&[["f", "north", "yes"]], &mut one),
             || event(&[], &mut other),
         )
+    }
+
+    /// A replaced row shows in all tables twice: where it was and where it is. The claim is that of the event.
+    fn seen_replaced(
+        b: (u128, u128),
+        trials: u64,
+        claimed: impl Fn(&Event) -> f64,
+    ) -> whit_audit::Verdict {
+        let marginals = marginals::<ReplaceOne>(&[&[0], &[2]], Contribution::Row);
+        let noisy = marginals.with_noise(&Noise::Laplace(scale(b.0, b.1)));
+        let counts = |row: [&str; 3]| marginals.aggregate([row]).expose();
+        let (is, was) = (counts(["f", "", "no"]), counts(["m", "", "yes"]));
+        let (mut one, mut other) = (Seeded::new(seed(685)), Seeded::new(seed(686)));
+        let event = |counts: &[i64], entropy: &mut Seeded| {
+            let noisy = noisy
+                .mechanism
+                .release_vector(Secret::new(counts.to_vec()), entropy);
+            let noisy = noisy.expect("entropy").into_value();
+            noisy.iter().zip(&is).all(|(noisy, &is)| match is {
+                0 => *noisy <= 0,
+                _ => *noisy >= 1,
+            })
+        };
+        judge(
+            claimed(&noisy.event()),
+            0.0,
+            trials,
+            || event(&is, &mut one),
+            || event(&was, &mut other),
+        )
+    }
+
+    /// What an event of Laplace noise costs.
+    fn epsilon(event: &Event) -> f64 {
+        let whit_core::Mechanism::DiscreteLaplace {
+            scale,
+            sensitivity_l1,
+            ..
+        } = event.mechanism()
+        else {
+            panic!("Laplace noise")
+        };
+        sensitivity_l1.to_f64_up() / scale.ratio().to_f64_down()
     }
 
     #[test]
     fn falsifier() {
         let verdict = seen((3, 1));
         assert!(
-            !verdict.convicted && verdict.epsilon_lower > 0.89,
+            !verdict.convicted && verdict.epsilon_lower > 0.86,
+            "{verdict:?}"
+        );
+        let verdict = seen_replaced((4, 1), 600_000, epsilon);
+        assert!(
+            !verdict.convicted && verdict.epsilon_lower > 0.88,
             "{verdict:?}"
         );
     }
@@ -377,5 +452,13 @@ mod tests {
     fn falsifier_has_teeth() {
         assert!(seen((27, 10)).convicted, "noise a tenth too small");
         assert!(seen((1, 1)).convicted, "each table pays for all of them");
+        assert!(
+            seen_replaced((36, 10), 600_000, |_| 1.0).convicted,
+            "noise a tenth too small"
+        );
+        assert!(
+            seen_replaced((4, 1), 60_000, |event| epsilon(event) / 2.0).convicted,
+            "a replaced row that pays for one cell of each table"
+        );
     }
 }

@@ -30,16 +30,29 @@ impl Moments {
         self.sums[0].max(1.0)
     }
 
-    /// The mean of a column.
-    pub fn mean(&self, j: usize) -> Estimate {
+    /// The mean of a column. None if there is no such column.
+    pub fn mean(&self, j: usize) -> Option<Estimate> {
+        self.has(j).then(|| self.mean_of(j))
+    }
+
+    /// The same for a column that is there.
+    pub(crate) fn mean_of(&self, j: usize) -> Estimate {
         let (middle, half) = self.middle_and_half(j);
         each(self.unit_mean(j), |mean| {
             middle + half * mean.clamp(-1.0, 1.0)
         })
     }
 
-    /// The covariance of two columns, or the variance of one: of the rows, with the divisor `n`.
-    pub fn covariance(&self, j: usize, k: usize) -> Estimate {
+    /// The covariance of two columns, or the variance of one: of the rows, with the divisor `n`. None if there is no such column.
+    pub fn covariance(&self, j: usize, k: usize) -> Option<Estimate> {
+        (self.has(j) && self.has(k)).then(|| self.covariance_of(j, k))
+    }
+
+    fn has(&self, j: usize) -> bool {
+        j < self.columns()
+    }
+
+    fn covariance_of(&self, j: usize, k: usize) -> Estimate {
         let halves = (self.middle_and_half(j).1, self.middle_and_half(k).1);
         let (product, least) = if j == k {
             (self.unit_square(j), 0.0)
@@ -169,11 +182,12 @@ mod tests {
                 one.expect("entropy").into_value(),
                 other.expect("entropy").into_value(),
             ] {
-                assert!((moments.mean(0).answer - 4.5).abs() < 0.2);
+                let mean = moments.mean(0).expect("two columns");
+                assert!((mean.answer - 4.5).abs() < 0.2);
                 for (covered, (j, k, truth)) in covered.iter_mut().zip(truths) {
-                    let found = moments.covariance(j, k);
+                    let found = moments.covariance(j, k).expect("two columns");
                     assert!((found.answer - truth).abs() < 10.0, "{j} {k}: {found:?}");
-                    assert_eq!(found, moments.covariance(k, j));
+                    assert_eq!(Some(found), moments.covariance(k, j));
                     *covered += u32::from(found.low <= truth && truth <= found.high);
                 }
             }
@@ -200,10 +214,30 @@ mod tests {
             let release =
                 noisy.release(of.aggregate(rows), confidence(0.95), &mut Seeded::new(644));
             let moments = release.expect("entropy").into_value();
-            let found = moments.covariance(0, 0);
+            let found = moments.covariance(0, 0).expect("two columns");
             assert!((0.0..=1.0).contains(&found.answer) && found.low <= found.high);
         }
         let none = Covariance::<AddRemove>::new(vec![], Contribution::Row);
         assert!(none.is_err());
+    }
+
+    #[test]
+    fn columns_that_are_not_there_have_no_moments() {
+        let columns = vec![Bounds::new(-1.0, 1.0).expect("a range"); 2];
+        let of = Covariance::<AddRemove>::new(columns, Contribution::Row).expect("columns");
+        let noisy = of
+            .with_noise(&Noise::Laplace(scale(1, 1)))
+            .expect("in range");
+        let release = noisy.release(
+            of.aggregate([[0.5, 0.5]]),
+            confidence(0.95),
+            &mut Seeded::new(650),
+        );
+        let moments = release.expect("entropy").into_value();
+        assert!(moments.mean(1).is_some() && moments.covariance(1, 0).is_some());
+        assert_eq!((moments.mean(2), moments.mean(usize::MAX)), (None, None));
+        for (j, k) in [(0, 2), (2, 0), (2, 2), (usize::MAX, usize::MAX)] {
+            assert_eq!(moments.covariance(j, k), None);
+        }
     }
 }

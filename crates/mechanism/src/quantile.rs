@@ -19,6 +19,8 @@
 //! **Error.** There is always a point of rank error zero, so `Pr[e > t] <= N exp(-εt/(2Δ))` for `N` grid points. Ties are no
 //!   trouble: a value that many rows share covers all their ranks.
 //!
+//! On a short grid, such as whole numbers in a range, [`GridQuantile`](crate::GridQuantile) errs less.
+//!
 //! ```
 //! use whit_core::{Epsilon, ReplaceOne};
 //! use whit_mechanism::{Bounds, Contribution, OsEntropy, Quantile};
@@ -125,15 +127,23 @@ impl<R: Relation> Quantile<R> {
 
     /// A rank error, in rows, that is exceeded with no more than what the confidence leaves; infinite without any budget.
     pub fn rank_error(&self, confidence: Confidence) -> f64 {
-        let points = round::add_up(self.bounds.width() as f64, 1.0).next_up();
-        let miss = round::sub_down(1.0, confidence.value());
-        let twice = &sensitivity::<R>(&self.share, self.contribution) * &Ratio::from(2_u64);
-        match twice.checked_div(&self.epsilon) {
-            Some(each) => {
-                round::mul_up(round::ln_up(round::div_up(points, miss)), each.to_f64_up())
-            }
-            None => f64::INFINITY,
-        }
+        rank_error(self.bounds, &self.sensitivity(), &self.epsilon, confidence)
+    }
+}
+
+/// `(2Δ/ε) ln(N/β)` for `N` grid points, rounded up.
+pub(crate) fn rank_error<R: Relation>(
+    bounds: Bounds,
+    sensitivity: &Sensitivity<Linf, R>,
+    epsilon: &Ratio,
+    confidence: Confidence,
+) -> f64 {
+    let points = round::add_up(bounds.width() as f64, 1.0).next_up();
+    let miss = round::sub_down(1.0, confidence.value());
+    let twice = sensitivity.bound() * &Ratio::from(2_u64);
+    match twice.checked_div(epsilon) {
+        Some(each) => round::mul_up(round::ln_up(round::div_up(points, miss)), each.to_f64_up()),
+        None => f64::INFINITY,
     }
 }
 
@@ -148,7 +158,7 @@ pub(crate) fn larger_side(share: &RBig) -> Ratio {
     Ratio::from_rbig(share.clone().max(other)).expect("a share is between zero and one")
 }
 
-fn sensitivity<R: Relation>(share: &Probability, contribution: Contribution) -> Ratio {
+pub(crate) fn sensitivity<R: Relation>(share: &Probability, contribution: Contribution) -> Ratio {
     let each = R::pick(larger_side(share.ratio().as_rbig()), Ratio::one());
     &each * &Ratio::from(u64::from(contribution.rows_max().max(1)))
 }

@@ -15,6 +15,8 @@
 //!   quasi-convex, so the average is no further apart than the worst of its parts, alone or composed with other events.
 //!   Dropping the numbers from the answers is post-processing.
 //! **Sampler.** Exact: that of `Quantile`, on the grid refined by `t` bits. One sort, and one pass for each level.
+//! **Which.** [`JointQuantiles`](crate::JointQuantiles) finds them all at once. Under replace-one its errors are half to two thirds for up to twenty shares,
+//!   where each level but the first pays twice; it takes longer, and the more so the more shares there are. Figures are there.
 //! **Error.** If each node's rank error is at most its own `t_v = ln(mN/β)/rate`, which holds for all together with probability
 //!   `1 - β`, then a quantile is off by at most the sum of `t_v` on the way to it: the target of a node is an average of the ranks
 //!   where its range was cut, weighted by its share, so errors above are not amplified. A cut inside a row moves what follows by up to one row on each

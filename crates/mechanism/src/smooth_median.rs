@@ -372,10 +372,11 @@ mod tests {
         let rows = Rows::new(range, rows);
         for beta in [1e-5, 0.005, 0.5] {
             let sensitivity = rows.smooth(&smoothness(beta));
-            // About one gap for each change that counts: 1/(eβ) gaps of a millionth.
+            // About one gap for each change that counts: 1/(eβ) gaps of a millionth. A tenth of one for β = 1/2 takes a dozen short gaps
+            // in a row, less than once in a million.
             let found = float(sensitivity.steps()) / range.width() as f64 * 1e6;
             assert!(
-                found > 1.0 && found < 3.0 / beta + 20.0,
+                found > 0.1 && found < 3.0 / beta + 20.0,
                 "β = {beta}: {found}"
             );
         }

@@ -289,7 +289,7 @@ fn falsifier_convicts_four_of_six() {
         (2, convicted(2, 2, 3, 200_000, &both_ways, &many_above)),
         (
             3,
-            convicted(3, 1, 1, 2_000_000, &worlds(5, 1), &value_at_most_zero),
+            convicted(3, 1, 1, 2_600_000, &worlds(5, 1), &value_at_most_zero),
         ),
         (4, convicted(4, 1, 3, 100_000, &worlds(3, 3), &many_above)),
         (5, convicted(5, 1, 1, 10_000, &worlds(1, 1), &one_each)),

@@ -188,13 +188,16 @@ impl Workload {
         check("the width of a marginal", width as u64, columns as u64)?;
         let mut sets: Vec<Vec<usize>> = vec![vec![]];
         for _ in 0..width {
+            let first = |set: &Vec<usize>| set.last().map_or(0, |last| last + 1);
+            // Counted before they are listed: there may be many columns of one category.
+            let count = sets.iter().map(|set| (columns - first(set)) as u64).sum();
+            check("the number of marginals", count, QUERIES_MAX)?;
             let longer = |set: &Vec<usize>| {
-                let first = set.last().map_or(0, |last| last + 1);
+                let first = first(set);
                 let set = set.clone();
                 (first..columns).map(move |next| [&set[..], &[next]].concat())
             };
             sets = sets.iter().flat_map(longer).collect();
-            check("the number of marginals", sets.len() as u64, QUERIES_MAX)?;
         }
         Self::new(domain, sets.into_iter().map(Part::Marginal).collect())
     }
@@ -349,6 +352,9 @@ pub(crate) mod tests {
         assert!(Workload::marginals(two.clone(), &[&[2]]).is_err());
         assert!(Workload::all_marginals(two.clone(), 0).is_err());
         assert!(Workload::all_marginals(two.clone(), 3).is_err());
+        // Of a hundred thousand columns with one category there are five billion pairs: refused before they are listed.
+        let many = domain(&vec![1; 100_000]);
+        assert!(Workload::all_marginals(many, 2).is_err());
         let foreign = Query::of(&domain(&[5]), |_| true);
         assert!(Workload::queries(two.clone(), vec![foreign]).is_err());
         assert!(Workload::queries(two, vec![]).is_err());

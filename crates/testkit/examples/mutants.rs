@@ -1,58 +1,50 @@
-//! Plants each bug of `whit_testkit::mutant` in a copy of the workspace and runs the tests that should notice. Then runs the tests
-//! twenty times without a bug and with fresh seeds, and expects silence.
+//! Runs the tests twenty times with fresh seeds, and expects silence; then plants each bug of `whit_testkit::mutant` and runs the tests
+//! that should notice.
 //!
-//! `cargo run --release -p whit-testkit --example mutants [-- NAME]`: about a quarter of an hour on two cores. With a NAME, only the
-//! mutants whose names contain it.
+//! `cargo run --release -p whit-testkit --example mutants [-- NAME]`: less than half an hour on two cores. With a NAME only the mutants
+//! whose names contain it are planted; with `clean` none, and with `planted` all, but nothing is run without a bug.
+//!
+//! All of this happens in a copy of the workspace that it is called in, as it is now, changes included, so that it may be edited meanwhile. The first clean run is of
+//! all tests; those that tell of no seed do the same every time and are left out of the others. A mutant's tests end with the first that fails. With
+//! `WHIT_LONG=1` nothing is left out and all tests have their long form.
+//!
+//! The result is not zero if a mutant survives, does not compile or is not found in its file, or if a test fails without one.
 
 #![expect(
     clippy::disallowed_methods,
     reason = "a tool that edits a copy of the source"
 )]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Output};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
+use whit_testkit::long;
 use whit_testkit::mutant::{MUTANTS, Mutant};
 
 const CLEAN_RUNS: usize = 20;
+const PACKAGES: [&str; 3] = ["whit-mechanism", "whit-accounting", "whit"];
 
 fn main() -> ExitCode {
+    let start = Instant::now();
     let wanted = std::env::args().nth(1).unwrap_or_default();
-    let copy = copy_of_workspace();
-    println!("| planted bug | file | convicted by | seconds |");
-    println!("| --- | --- | --- | --- |");
-    let mut survivors = 0;
-    for mutant in MUTANTS
-        .iter()
-        .filter(|mutant| mutant.name.contains(&wanted))
-    {
-        let start = Instant::now();
-        let verdict = try_mutant(&copy, mutant);
-        let by = verdict.unwrap_or_else(|| {
-            survivors += 1;
-            "**nobody**".into()
-        });
-        println!(
-            "| {} | {} | {by} | {:.0} |",
-            mutant.name,
-            mutant.file,
-            start.elapsed().as_secs_f64()
-        );
-    }
+    let workshop = Workshop::open();
     let mut alarms = 0;
-    if wanted.is_empty() {
-        for _ in 0..CLEAN_RUNS {
-            for package in ["whit-mechanism", "whit-accounting", "whit"] {
-                if !test(&copy, package, "").status.success() {
-                    alarms += 1;
-                }
-            }
-        }
-        println!(
-            "\n{survivors} survivors; {alarms} alarms in {CLEAN_RUNS} clean runs with fresh seeds"
-        );
+    if ["", "clean"].contains(&wanted.as_str()) {
+        alarms = workshop.clean_runs();
     }
+    let mutants: Vec<&Mutant> = MUTANTS
+        .iter()
+        .filter(|mutant| wanted == "planted" || mutant.name.contains(&wanted))
+        .collect();
+    let survivors = workshop.plant(&mutants);
+    let minutes = start.elapsed().as_secs_f64() / 60.0;
+    println!(
+        "\n{survivors} of {} mutants survived; {alarms} alarms without a bug. {minutes:.1} minutes{}.",
+        mutants.len(),
+        cpu_minutes().map_or(String::new(), |cpu| format!(", {cpu:.1} of a processor"))
+    );
     if survivors + alarms == 0 {
         ExitCode::SUCCESS
     } else {
@@ -60,77 +52,268 @@ fn main() -> ExitCode {
     }
 }
 
-/// A clone of the workspace with the changes that are not committed, and a target folder of its own.
-fn copy_of_workspace() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let copy = root.join("target/mutants/workspace");
-    std::fs::create_dir_all(&copy).expect("target can be written");
-    let files = Command::new("git")
-        .args(["ls-files", "-co", "--exclude-standard"])
-        .current_dir(&root)
-        .output()
-        .expect("git");
-    for file in String::from_utf8(files.stdout).expect("text").lines() {
-        let (from, to) = (root.join(file), copy.join(file));
-        std::fs::create_dir_all(to.parent().expect("a file has a folder"))
-            .expect("target can be written");
-        let content = std::fs::read(&from).unwrap_or_default();
-        // Untouched files keep their time, so that cargo does not build them again.
-        if std::fs::read(&to).ok().as_ref() != Some(&content) {
-            std::fs::write(to, content).expect("target can be written");
+/// A copy of the workspace, with a target folder of its own.
+struct Workshop {
+    copy: PathBuf,
+    target: PathBuf,
+}
+
+/// Tests that were built.
+struct Program {
+    path: PathBuf,
+    /// Where the package is: tests run there, as cargo runs them.
+    package: PathBuf,
+}
+
+/// What a run of tests came to.
+struct Outcome {
+    /// Tests that passed and told of a seed, if output was asked for.
+    seeded: Vec<String>,
+    passed: usize,
+    /// The first that failed, and all that was said.
+    failed: Vec<String>,
+    output: String,
+}
+
+impl Workshop {
+    /// Copies the workspace with the changes that are not committed.
+    fn open() -> Self {
+        let root = Command::new("git")
+            .args(["rev-parse", "--show-toplevel"])
+            .output()
+            .expect("git");
+        let root = PathBuf::from(String::from_utf8_lossy(&root.stdout).trim());
+        let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+        let target = target
+            .unwrap_or_else(|| root.join("target"))
+            .join("mutants");
+        let copy = target.join("workspace");
+        let files = Command::new("git")
+            .args(["ls-files", "-co", "--exclude-standard"])
+            .current_dir(&root)
+            .output()
+            .expect("git");
+        for file in String::from_utf8(files.stdout).expect("text").lines() {
+            // A file that is gone, but not from the index, is not copied.
+            let Ok(content) = std::fs::read(root.join(file)) else {
+                continue;
+            };
+            let to = copy.join(file);
+            let folder = to.parent().expect("a file has a folder");
+            std::fs::create_dir_all(folder).expect("target can be written");
+            // Untouched files keep their time, so that cargo does not build them again.
+            if std::fs::read(&to).ok().as_ref() != Some(&content) {
+                std::fs::write(to, content).expect("target can be written");
+            }
+        }
+        Self {
+            copy,
+            target: target.join("target"),
         }
     }
-    copy
-}
 
-/// The test that noticed, or nothing.
-fn try_mutant(copy: &Path, mutant: &Mutant) -> Option<String> {
-    let path = copy.join(mutant.file);
-    let source = std::fs::read_to_string(&path).expect("a file of the workspace");
-    assert_eq!(
-        source.matches(mutant.original).count(),
-        1,
-        "{}: the original is gone",
-        mutant.name
-    );
-    std::fs::write(&path, source.replace(mutant.original, mutant.planted))
-        .expect("target can be written");
-    let output = test(copy, mutant.package, mutant.tests);
-    std::fs::write(&path, source).expect("target can be written");
-    if output.status.success() {
-        return None;
+    /// Runs all tests, and those that depend on seeds again and again. Tells how many failed.
+    fn clean_runs(&self) -> usize {
+        let builds = PACKAGES.map(|package| {
+            progress(&format!("building the tests of {package}"));
+            let built = self.build(package);
+            built.unwrap_or_else(|said| panic!("{package} does not build without a bug:\n{said}"))
+        });
+        println!("| clean run | tests | seconds | alarms |");
+        println!("| --- | --- | --- | --- |");
+        let mut seeded: [Vec<String>; 3] = Default::default();
+        let mut alarms = 0;
+        for run in 1..=CLEAN_RUNS {
+            let (start, mut tests, mut failed) = (Instant::now(), 0, Vec::new());
+            for (binary, seeded) in builds.iter().zip(&mut seeded) {
+                progress(&format!("clean run {run} of {CLEAN_RUNS}"));
+                let outcome = if run == 1 || long() {
+                    let outcome = Self::run(binary, &["--show-output"], Until::TheEnd);
+                    seeded.clone_from(&outcome.seeded);
+                    outcome
+                } else if seeded.is_empty() {
+                    continue;
+                } else {
+                    let mut only = vec!["--exact"];
+                    only.extend(seeded.iter().map(String::as_str));
+                    Self::run(binary, &only, Until::TheEnd)
+                };
+                tests += outcome.passed + outcome.failed.len();
+                if !outcome.failed.is_empty() {
+                    eprintln!("{}", outcome.output);
+                }
+                failed.extend(outcome.failed);
+            }
+            alarms += failed.len();
+            let seconds = start.elapsed().as_secs_f64();
+            let failed = if failed.is_empty() {
+                "none".into()
+            } else {
+                failed.join(", ")
+            };
+            row(&format!("| {run} | {tests} | {seconds:.0} | {failed} |"));
+        }
+        println!();
+        alarms
     }
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let failed = text.lines().find_map(|line| {
-        line.strip_prefix("test ")?
-            .strip_suffix(" ... FAILED")
-            .map(str::to_owned)
-    });
-    Some(failed.unwrap_or_else(|| {
-        panic!(
-            "{} does not compile:\n{}",
-            mutant.name,
-            String::from_utf8_lossy(&output.stderr)
-        )
-    }))
+
+    /// Plants one bug after the other. Tells how many nobody noticed.
+    fn plant(&self, mutants: &[&Mutant]) -> usize {
+        if mutants.is_empty() {
+            return 0;
+        }
+        println!("| planted bug | file | convicted by | seconds |");
+        println!("| --- | --- | --- | --- |");
+        let mut survivors = 0;
+        for (done, mutant) in mutants.iter().enumerate() {
+            progress(&format!(
+                "{} of {}: {}",
+                done + 1,
+                mutants.len(),
+                mutant.name
+            ));
+            let start = Instant::now();
+            let by = self.try_mutant(mutant).unwrap_or_else(|why| {
+                survivors += 1;
+                format!("**nobody**: {why}")
+            });
+            let seconds = start.elapsed().as_secs_f64();
+            let file = mutant.file.trim_start_matches("crates/");
+            row(&format!(
+                "| {} | {file} | {by} | {seconds:.0} |",
+                mutant.name
+            ));
+        }
+        survivors
+    }
+
+    /// The test that noticed, or why there is none.
+    fn try_mutant(&self, mutant: &Mutant) -> Result<String, String> {
+        let path = self.copy.join(mutant.file);
+        let source = std::fs::read_to_string(&path).unwrap_or_default();
+        if source.matches(mutant.original).count() != 1 {
+            return Err("the original does not stand in the file once".into());
+        }
+        let planted = source.replace(mutant.original, mutant.planted);
+        std::fs::write(&path, planted).expect("target can be written");
+        let built = self.build(mutant.package);
+        std::fs::write(&path, source).expect("target can be written");
+        let binary = built.map_err(|said| {
+            eprintln!("{said}");
+            "it does not compile".to_owned()
+        })?;
+        let outcome = Self::run(&binary, &[mutant.tests], Until::OneFails);
+        let failed = outcome.failed.into_iter().next();
+        failed.ok_or_else(|| format!("{} tests pass", outcome.passed))
+    }
+
+    /// Builds the unit tests of a package: the program, or what the compiler said.
+    fn build(&self, package: &str) -> Result<Program, String> {
+        let output = Command::new(env!("CARGO"))
+            .args(["test", "--package", package, "--lib", "--no-run"])
+            .args(["--message-format", "json-render-diagnostics"])
+            .current_dir(&self.copy)
+            .env("CARGO_TARGET_DIR", &self.target)
+            .output()
+            .expect("cargo runs");
+        let messages = String::from_utf8_lossy(&output.stdout);
+        let program = messages.lines().find_map(|line| {
+            let (_, from) = line.split_once("\"executable\":\"")?;
+            Some(PathBuf::from(from.split_once('"')?.0))
+        });
+        let folder = package.trim_start_matches("whit-");
+        program
+            .filter(|_| output.status.success())
+            .map(|path| Program {
+                path,
+                package: self.copy.join("crates").join(folder),
+            })
+            .ok_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// Runs tests with fresh seeds.
+    fn run(program: &Program, arguments: &[&str], until: Until) -> Outcome {
+        let mut child = Command::new(&program.path)
+            .args(arguments)
+            .args(["--format", "pretty"])
+            .current_dir(&program.package)
+            .env("WHIT_FRESH", "1")
+            .env("RUST_BACKTRACE", "0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("tests run");
+        let mut errors = child.stderr.take().expect("piped");
+        // Read beside the other, so that neither fills up.
+        let errors = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = errors.read_to_end(&mut text);
+            text
+        });
+        let mut outcome = Outcome {
+            seeded: Vec::new(),
+            passed: 0,
+            failed: Vec::new(),
+            output: String::new(),
+        };
+        let mut speaking = None;
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        for line in lines.map_while(Result::ok) {
+            let verdict = line
+                .strip_prefix("test ")
+                .and_then(|line| line.split_once(" ... "));
+            match verdict {
+                Some((test, "FAILED")) => outcome.failed.push(test.to_owned()),
+                Some((_, "ok")) => outcome.passed += 1,
+                _ => {}
+            }
+            if let Some(test) = line.strip_prefix("---- ") {
+                speaking = test.split_once(' ').map(|(test, _)| test.to_owned());
+            }
+            if line.starts_with("seed ") {
+                outcome.seeded.extend(speaking.take());
+            }
+            outcome.output.push_str(&line);
+            outcome.output.push('\n');
+            if matches!(until, Until::OneFails) && !outcome.failed.is_empty() {
+                let _ = child.kill();
+                break;
+            }
+        }
+        let status = child.wait().expect("it was started");
+        let errors = errors.join().unwrap_or_default();
+        outcome.output.push_str(&String::from_utf8_lossy(&errors));
+        if !status.success() && outcome.failed.is_empty() {
+            outcome
+                .failed
+                .push(format!("the test program itself ({status})"));
+        }
+        outcome
+    }
 }
 
-fn test(copy: &Path, package: &str, filter: &str) -> Output {
-    Command::new(env!("CARGO"))
-        .args([
-            "test",
-            "--quiet",
-            "--package",
-            package,
-            "--lib",
-            filter,
-            "--",
-            "--format",
-            "pretty",
-        ])
-        .current_dir(copy)
-        .env("CARGO_TARGET_DIR", copy.with_file_name("target"))
-        .env("WHIT_FRESH", "1")
-        .output()
-        .expect("cargo runs")
+/// When a run of tests ends.
+enum Until {
+    TheEnd,
+    OneFails,
+}
+
+/// A row of a table, at once.
+fn row(text: &str) {
+    println!("{text}");
+    let _ = std::io::stdout().flush();
+}
+
+/// What is going on, beside the tables.
+fn progress(text: &str) {
+    eprintln!("{text}");
+}
+
+/// How long all children were at work, where the system tells: from the 16th and 17th field of `/proc/self/stat`, in hundredths of a second.
+fn cpu_minutes() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_whitespace().skip(13);
+    let (user, system): (f64, f64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some((user + system) / 6000.0)
 }

@@ -144,7 +144,7 @@ mod tests {
     #[should_panic(expected = "log-normal")]
     fn distribution_has_teeth() {
         let tail = |t| log_normal_tail(1.1 * t);
-        fits::<LaplaceLogNormal>("log-normal", tail, ratio(7, 1), (5180, 25_000));
+        fits::<LaplaceLogNormal>("log-normal", tail, ratio(7, 1), (5180, 60_000));
     }
 
     #[test]

@@ -17,6 +17,11 @@ mod exp_filter;
 #[cfg(test)]
 mod fit;
 pub mod geometric;
+mod joint_kernel;
+#[cfg(test)]
+mod joint_law;
+pub(crate) mod joint_path;
+mod joint_sums;
 pub(crate) mod log_normal;
 #[cfg(test)]
 mod oracle;
@@ -24,6 +29,7 @@ mod power;
 mod rank_cells;
 pub(crate) mod ranked;
 pub(crate) mod real;
+mod scaled;
 pub(crate) mod selection_curve;
 pub(crate) mod tail;
 pub mod threshold;

@@ -62,9 +62,7 @@ impl Ranked {
             drawn = (drawn << B::WIDTH) | u128::from(bits.word());
             drawn_bits += B::WIDTH;
             let cell = cells.locate(multiply_shift(drawn, total, drawn_bits));
-            // h < w (1 + 2^-51) + 1, so w > h - 1 - h/2^51, and h/2^51 is less than the larger of 1 and floor(h/2^50).
-            let sure = cell.high.saturating_sub(2 + (cell.high >> 50));
-            if multiply_shift(drawn + 1, total, drawn_bits) < cell.start + sure {
+            if multiply_shift(drawn + 1, total, drawn_bits) < cell.start + surely(cell.high) {
                 return Some(cell);
             }
         }
@@ -106,6 +104,12 @@ impl Ranked {
             }
         }
     }
+}
+
+/// At most every weight `w` with a bound `h`: `h < w (1 + 2^-51) + 1`, so `w > h - 1 - h/2^51`, and `h/2^51` is less than the larger of
+/// 1 and `floor(h/2^50)`.
+fn surely(high: u128) -> u128 {
+    high.saturating_sub(2 + (high >> 50))
 }
 
 /// `floor(factor · sum / 2^shift)` for `factor <= 2^shift`, `shift <= 64` and `sum < 2^127`.
@@ -277,16 +281,76 @@ mod tests {
         }
     }
 
+    /// Words that were chosen beforehand, the last one first, and zeros.
+    struct Stubborn(Vec<u64>);
+    impl Bits for Stubborn {
+        const WIDTH: u32 = 64;
+        fn word(&mut self) -> u64 {
+            self.0.pop().unwrap_or(0)
+        }
+    }
+
+    /// `s <= w` for every `w` with `h < w (1 + 2^-51) + 1` means `s (2^51 + 1) <= (h - 1) 2^51`. Half of the slack would not do.
+    #[test]
+    fn what_is_sure_is_below_every_weight_with_that_bound() {
+        let mut bits = SeededBits::new(doubt::seed(515));
+        let holds = |sure: u128, high: u128| {
+            let one = UBig::ONE << 51;
+            UBig::from(sure) * (&one + UBig::ONE) <= UBig::from(high - 1) * one
+        };
+        let half = |high: u128| high.saturating_sub(1 + (high >> 51));
+        let mut broken = 0;
+        for exponent in 0..127 {
+            let power = 1_u128 << exponent;
+            let random = power + (u128::from(bits.word()) << 64 >> (128 - exponent).min(127));
+            for high in [power, power + 1, power.max(2) - 1, 2 * power - 1, random] {
+                assert!(surely(high) == 0 || holds(surely(high), high), "{high}");
+                broken += u32::from(half(high) > 0 && !holds(half(high), high));
+                let given = high - surely(high);
+                assert!(given <= 2 + (high >> 50), "no more is given away: {high}");
+            }
+        }
+        assert!(broken > 100, "half the slack is convicted {broken} times");
+    }
+
+    /// A bound that is above its weight by some hundred words: what falls between them is drawn anew, what falls below is taken.
+    #[test]
+    fn words_between_a_weight_and_its_bound_are_rejected() {
+        let far = 1_i64 << 60;
+        let sorted = [far; 4000];
+        let (rate, target) = (ratio(1, 1 << 20), RBig::from(4000));
+        let field = Field {
+            sorted: &sorted,
+            first: -far,
+            last: far,
+        };
+        let ranked = Ranked::new(&rate);
+        let cells = RankCells::new(&ranked.powers, UNIT_BITS, field, &target);
+        let total = cells.total();
+        let last = cells.locate(total - 1);
+        let (low, high) = weighted::exp_neg(&(ranked.powers.rate() * cells.error(&last)), 300);
+        // The end of the weight, in units of 2^-64 of a word's.
+        let end = |exp: UBig| (UBig::from(last.start) << 64) + ((exp * last.points) >> (300 - 128));
+        let (end_low, end_high) = (end(low), end(high) + UBig::ONE);
+        let (mut taken, mut rejected) = (0, 0);
+        for back in 0..4000_u64 {
+            let word = u64::MAX - back;
+            let from = UBig::from(word) * UBig::from(total);
+            let drawn = ranked.draw(&cells, &mut Stubborn(vec![word]));
+            if &from + UBig::from(total) <= end_low {
+                assert!(drawn.is_some_and(|cell| cell.start == last.start), "{back}");
+                taken += 1;
+            } else if from >= end_high {
+                assert!(drawn.is_none(), "{back} words before the end");
+                rejected += 1;
+            }
+        }
+        assert!(taken > 1000 && rejected > 10, "{taken} {rejected}");
+    }
+
     /// The point of error zero is a quarter of all: the first word agrees with the boundary, and a later one decides.
     #[test]
     fn words_at_a_boundary_are_decided_by_later_ones() {
-        struct Stubborn(Vec<u64>);
-        impl Bits for Stubborn {
-            const WIDTH: u32 = 64;
-            fn word(&mut self) -> u64 {
-                self.0.pop().unwrap_or(0)
-            }
-        }
         let ranked = Ranked::new(&ratio(1, 1));
         let field = Field {
             sorted: &[],

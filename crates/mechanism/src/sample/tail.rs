@@ -213,6 +213,38 @@ mod tests {
         }
     }
 
+    /// `S`, term by term, from below: what is left out only makes it smaller.
+    fn sum_exactly(threshold: u64, twice_variance: &RBig) -> RBig {
+        let term = |i: u64| {
+            let exponent = RBig::from(2 * threshold * i + i * i) / twice_variance;
+            (exponent < RBig::from(100)).then(|| oracle::exp_neg(&exponent) - oracle::slack())
+        };
+        let terms = (0..).map_while(term);
+        terms.fold(RBig::ZERO, |sum, term| sum + term)
+    }
+
+    /// The bound of the Gaussian sum is above it, rest included, and within `2^-39` of it where blocks are single terms. A rest that is half as
+    /// long as it should be leaves the bound below the truth.
+    #[test]
+    fn gaussian_sums_are_bounded_from_above_and_close() {
+        for (numerator, denominator) in [(1, 3), (1, 1), (5, 2), (20, 1)] {
+            let sigma = RBig::from_parts(IBig::from(numerator), UBig::from(denominator as u32));
+            let twice_variance = &sigma * &sigma * RBig::from(2);
+            for threshold in [1_u64, 2, 5, 40] {
+                let truth = sum_exactly(threshold, &twice_variance);
+                let bound = sum_from(&UBig::from(threshold), &UBig::ONE, &twice_variance);
+                let bound = RBig::from_parts(bound.expect("ratios fall").into(), UBig::ONE << BITS);
+                assert!(bound >= truth, "{sigma} {threshold}: below the truth");
+                let close = &truth / RBig::from(UBig::ONE << 39);
+                assert!(bound - &truth <= close, "{sigma} {threshold}: far above");
+                // Blocks of three terms: still above.
+                let blocks = sum_from(&UBig::from(threshold), &UBig::from(3_u32), &twice_variance);
+                let blocks = blocks.expect("ratios fall");
+                assert!(RBig::from_parts(blocks.into(), UBig::ONE << BITS) >= truth);
+            }
+        }
+    }
+
     /// For large scales the answer is that of the normal distribution, give or take the blocks.
     #[test]
     fn large_scales_are_close_to_continuous_ones() {

