@@ -32,22 +32,27 @@ const STEP_MIN: f64 = 3e-16;
 const TRIES_MAX: u32 = 2200;
 
 /// `ε(δ) = min {ε >= 0 : δ(ε) <= δ}`; infinite where even infinite losses exceed `δ`.
-pub(crate) fn epsilon(curve: &mut impl Curve, delta: f64) -> Bracket {
+pub(crate) fn epsilon(curve: &mut (impl Curve + ?Sized), delta: f64) -> Bracket {
     if curve.infinite().lower() > delta {
         return Bracket::exact(f64::INFINITY);
     }
-    let at_zero = curve.delta(0.0);
-    if at_zero.upper() <= delta {
-        return Bracket::ZERO;
+    if delta <= 0.0 && curve.infinite().upper() <= 0.0 {
+        // The largest loss; engines that know it exactly answer before this.
+        return Bracket::new(0.0, curve.epsilon_max().unwrap_or(f64::INFINITY));
     }
     let limit = curve.epsilon_max().unwrap_or(f64::MAX);
-    let Root { place, slope } = root(curve, delta, limit);
+    let guess = curve.guess(delta);
+    // Far from zero the profile at zero does not matter, and may be dear.
+    let from_zero = guess.is_nan() || guess <= 0.0;
+    if from_zero && curve.delta(0.0).upper() <= delta {
+        return Bracket::ZERO;
+    }
+    let Root { place, slope } = root(curve, guess, delta, limit);
     let upper = first_below(curve, delta, place, slope, limit);
-    let lower = if at_zero.lower() > delta {
-        last_above(curve, delta, place, slope)
-    } else {
-        0.0
-    };
+    let lower = last_above(curve, delta, place, slope);
+    if lower == 0.0 && !from_zero && curve.delta(0.0).upper() <= delta {
+        return Bracket::ZERO;
+    }
     Bracket::new(lower.min(upper), upper)
 }
 
@@ -57,9 +62,8 @@ struct Root {
     slope: f64,
 }
 
-fn root(curve: &mut impl Curve, delta: f64, limit: f64) -> Root {
+fn root(curve: &mut (impl Curve + ?Sized), guess: f64, delta: f64, limit: f64) -> Root {
     let target = delta.ln();
-    let guess = curve.guess(delta);
     let mut excess = |epsilon: f64| curve.delta(epsilon).estimate().max(0.0).ln() - target;
     let start = if guess.is_finite() && guess > 0.0 {
         guess.min(limit)
@@ -127,7 +131,13 @@ fn root(curve: &mut impl Curve, delta: f64, limit: f64) -> Root {
 }
 
 /// The first place tried from `place` upward where the curve is seen at or below `δ`.
-fn first_below(curve: &mut impl Curve, delta: f64, place: f64, slope: f64, limit: f64) -> f64 {
+fn first_below(
+    curve: &mut (impl Curve + ?Sized),
+    delta: f64,
+    place: f64,
+    slope: f64,
+    limit: f64,
+) -> f64 {
     let mut next = place;
     let mut step = place.max(f64::MIN_POSITIVE) * STEP_MIN;
     for _ in 0..TRIES_MAX {
@@ -157,7 +167,7 @@ fn first_below(curve: &mut impl Curve, delta: f64, place: f64, slope: f64, limit
 }
 
 /// The first place tried from `place` downward where the curve is seen above `δ`; zero if there is none.
-fn last_above(curve: &mut impl Curve, delta: f64, place: f64, slope: f64) -> f64 {
+fn last_above(curve: &mut (impl Curve + ?Sized), delta: f64, place: f64, slope: f64) -> f64 {
     let mut next = place;
     let mut step = place * STEP_MIN;
     for _ in 0..TRIES_MAX {

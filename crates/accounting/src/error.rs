@@ -25,6 +25,43 @@ pub enum Error {
         /// How many there were.
         categories: u64,
     },
+    /// A parameter of a step that is out of its range.
+    #[error("{step}: {what} is {found}; it must be {range}")]
+    OutOfRange {
+        /// The step's name.
+        step: &'static str,
+        /// The parameter.
+        what: &'static str,
+        /// What was given.
+        found: f64,
+        /// What would pass.
+        range: &'static str,
+    },
+    /// A sampler or mechanism that is not priced for this neighbour relation.
+    #[error("{step} is not priced under {neighbours}; it is under {passes}")]
+    Mismatch {
+        /// The step's name.
+        step: &'static str,
+        /// The relation of the composition.
+        neighbours: whit_core::Neighbours,
+        /// The relation that would pass, and why.
+        passes: &'static str,
+    },
+    /// No theorem here gives what a group sees of this step.
+    #[error("{step} has no proven price for groups of several units")]
+    GroupUnknown {
+        /// The step's name.
+        step: &'static str,
+    },
+    /// A composition of nothing.
+    #[error("there is no mechanism to account for")]
+    Empty,
+    /// No engine proves a bound for this composition.
+    #[error("no engine here prices {what} together with the other steps")]
+    NoEngine {
+        /// What stands in the way.
+        what: &'static str,
+    },
     /// A notion of privacy that this mechanism does not satisfy with any finite parameter.
     #[error("{mechanism} has no finite {notion} by itself")]
     NoGuarantee {
@@ -108,10 +145,15 @@ impl Fault for Error {
     fn kind(&self) -> FaultKind {
         match self {
             Self::Unit(error) => error.kind(),
-            Self::NothingToProtect | Self::ZeroTarget { .. } | Self::TooFewCategories { .. } => {
-                FaultKind::Invalid
-            }
+            Self::NothingToProtect
+            | Self::ZeroTarget { .. }
+            | Self::TooFewCategories { .. }
+            | Self::OutOfRange { .. }
+            | Self::Empty => FaultKind::Invalid,
             Self::NoGuarantee { .. }
+            | Self::Mismatch { .. }
+            | Self::GroupUnknown { .. }
+            | Self::NoEngine { .. }
             | Self::WrongRelation { .. }
             | Self::UnknownMechanism { .. }
             | Self::NeedsDelta { .. }
@@ -129,6 +171,11 @@ impl Fault for Error {
             Self::NothingToProtect => "nothing_to_protect",
             Self::ZeroTarget { .. } => "zero_target",
             Self::TooFewCategories { .. } => "too_few_categories",
+            Self::OutOfRange { .. } => "out_of_range",
+            Self::Mismatch { .. } => "sampler_mismatch",
+            Self::GroupUnknown { .. } => "group_unknown",
+            Self::Empty => "empty_composition",
+            Self::NoEngine { .. } => "no_engine",
             Self::NoGuarantee { .. } => "no_guarantee",
             Self::WrongRelation { .. } => "wrong_relation",
             Self::UnknownMechanism { .. } => "unknown_mechanism",
@@ -149,6 +196,13 @@ impl Fault for Error {
             }
             Self::ZeroTarget { what } => format!("give {what} as a number above zero"),
             Self::TooFewCategories { .. } => "name at least two categories".into(),
+            Self::OutOfRange { what, range, .. } => format!("give {what} as {range}"),
+            Self::Mismatch { passes, .. } => format!("ask under {passes}"),
+            Self::GroupUnknown { .. } => {
+                "ask for one unit, or for steps that are Gaussian, Laplace, discrete or pure".into()
+            }
+            Self::Empty => "name at least one mechanism".into(),
+            Self::NoEngine { .. } => "account for it by itself and add the costs".into(),
             Self::WrongRelation { .. } => {
                 "use it under replace-one, where it is public who reports".into()
             }

@@ -3,6 +3,8 @@
 //! This crate reads arguments, opens files and prints. What is computed, and what may be refused, is decided in the crate
 //! `whit`. stdout is data, stderr is talk.
 
+mod account;
+mod account_plot;
 mod census;
 mod explain;
 mod outcome;
@@ -43,6 +45,8 @@ Examples:
       All statistics, with more examples.
   whit explain --epsilon 0.5
       What that protects from, in plain words.
+  whit account epsilon --delta 1e-5 'gaussian(sigma=20) x 512'
+      What many noisy answers cost together.
 
 Exit codes:
   0  answered
@@ -55,6 +59,7 @@ Exit codes:
 enum Command {
     Stats(stats::Arguments),
     Explain(explain::Arguments),
+    Account(account::Arguments),
 }
 
 /// How to print.
@@ -79,15 +84,24 @@ impl Format {
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let format = Format::asked(&arguments);
-    outcome::show(outcome::guard(|| run(arguments)), format)
+    let mut unanswered = false;
+    let outcome = outcome::guard(|| run(arguments, &mut unanswered));
+    let code = outcome::show(outcome, format);
+    // Cases fail one by one, each with a line of its own.
+    if unanswered && code == ExitCode::SUCCESS {
+        ExitCode::from(2)
+    } else {
+        code
+    }
 }
 
-/// The text for stdout.
-fn run(arguments: Vec<OsString>) -> Result<String, Failure> {
+/// The text for stdout; `unanswered` is set if a part of what was asked has no answer.
+fn run(arguments: Vec<OsString>, unanswered: &mut bool) -> Result<String, Failure> {
     match Arguments::try_parse_from(arguments) {
         Ok(Arguments { command, format }) => match command {
             Command::Stats(arguments) => stats::run(arguments, format),
             Command::Explain(arguments) => explain::run(arguments, format),
+            Command::Account(arguments) => account::run(arguments, format, unanswered),
         },
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(error.to_string()),

@@ -42,12 +42,14 @@
 //!
 //! - [`stats`]: statistics of a CSV file, from request to answer.
 //! - [`explain`]: what a guarantee means for one person.
+//! - [`account`]: what many mechanisms on the same data cost together, and how much noise a budget needs.
 //! - [`Failure`]: how every door tells that there is no answer.
 //! - [`core`], [`mechanism`], [`accounting`]: the floors below, for those who build their own statistics.
 //!
 //! Nothing here opens a file: callers hand over readers. After the first row of private data has been read, nothing
 //! fails in a way that depends on what the data says.
 
+pub mod account;
 mod error;
 pub mod explain;
 mod failure;
