@@ -83,12 +83,15 @@ impl Tally {
         let end = steps.start + steps.cells as i128;
         let share = |moment: f64, index: i128| {
             let mut least = f64::INFINITY;
-            for factor in [1.0, 0.8, 1.2, 0.3, 0.1, 0.03] {
-                // Those that are for the worst are tried only then.
-                if factor < 0.5 && least < 1e-4 {
+            let usual = moment * steps.step;
+            // Of the sketch; and, where that was of no use, some that do not overflow.
+            let few = [1.0, 0.8, 1.2].map(|factor| usual * factor);
+            let more = [0.3, 0.1, 0.03].map(|factor| usual * factor);
+            let sizes = [3.0, 0.3, 0.03].map(|size: f64| size.copysign(moment));
+            for (tried, lambda) in few.into_iter().chain(more).chain(sizes).enumerate() {
+                if tried >= few.len() && least < 1e-4 {
                     break;
                 }
-                let lambda = moment * factor * steps.step;
                 let ln_moment =
                     self.tilted
                         .iter()

@@ -352,7 +352,8 @@ impl Pld {
         });
         let heaviest = spans.max_by(|a, b| a.1.total_cmp(&b.1));
         match heaviest {
-            Some((span, _)) if span >= ATOMS_APART * step => span / (span / step * 0.999).ceil(),
+            // A step of up to four times as many cells is worth it.
+            Some((span, _)) if span >= 0.25 * step => span / (span / step * 0.999).ceil(),
             _ => step,
         }
     }
@@ -437,9 +438,9 @@ fn lattices(
     let (ends, room) = (profile.ends(), profile.atom_room());
     let (least, last) = (ends.bottom.estimate(), ends.top.estimate());
     let cells_between = (last - least) / step;
-    if ends.atoms && cells_between >= ATOMS_APART {
-        // If the step does not meet both atoms, it should meet the heavier.
-        let meets_both = (cells_between - cells_between.round()).abs() < 1e-6;
+    // If the step does not meet both atoms, it should meet the heavier.
+    let meets_both = (cells_between - cells_between.round()).abs() < 1e-6 && cells_between > 0.5;
+    if ends.atoms && (meets_both || cells_between >= ATOMS_APART) {
         let near = 0.25 * step;
         let at_top = profile.tails(last - near).p.upper();
         let at_bottom = 1.0 - profile.tails(least + near).p.lower();

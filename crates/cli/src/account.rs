@@ -48,9 +48,10 @@ Examples:
       How much noise a budget needs.
   whit account compare --delta 1e-5 'laplace(scale=20) x 512'
       The same by every older notion.
-  echo '{\"mechanisms\":[{\"type\":\"gaussian\",\"sigma\":20,\"count\":512}],\"query\":{\"delta\":1e-5}}' | whit account --json -
-      For programs: one case, a list, or {\"cases\":[…]}; a line for each, in order. If a case has no answer, its line has an
-      error, and the exit code is 2.";
+  cat cases.json | whit account --json -
+      For programs: one case, a list, or {\"cases\":[…]}; a line of JSON for each, in order. A case is
+      {\"id\":1,\"mechanisms\":[{\"type\":\"gaussian\",\"sigma\":20,\"count\":512}],\"query\":{\"delta\":1e-5}}
+      If a case has no answer, its line has an error, and the exit code is 2.";
 
 #[derive(Subcommand)]
 enum Question {
@@ -398,8 +399,7 @@ const FINE_DIGITS: usize = 11;
 /// The safe end, with how it is rounded.
 fn first(answer: &Answer) -> String {
     match (answer.safe, answer.reason()) {
-        (_, Some(reason)) => format!("infinite ({reason})"),
-        (Safe::Lower, None) if answer.quantity == "count" => {
+        (Safe::Lower, _) if answer.quantity == "count" => {
             let steps = plain(answer.lower);
             if answer.lower < 1.0 {
                 format!("{steps} (not even one)")
@@ -407,7 +407,8 @@ fn first(answer: &Answer) -> String {
                 steps
             }
         }
-        (Safe::Lower, None) => format!("{} (rounded down)", down(answer.lower, DIGITS)),
+        (Safe::Lower, _) => format!("{} (rounded down)", down(answer.lower, DIGITS)),
+        (_, Some(reason)) => format!("infinite ({reason})"),
         (_, None) => format!("{} (rounded up)", up(answer.upper, DIGITS)),
     }
 }
@@ -683,7 +684,7 @@ mod tests {
             (5.052_787_674, "5.05279", "5.05278"),
             (0.1, "0.1", "0.1"),
             (1.0, "1", "1"),
-            (0.999_999_99, "1", "0.999999"),
+            (0.999_999_99, "1", "0.99999"),
             (1.773_624_6e-29, "1.77363e-29", "1.77362e-29"),
             (22_026.465_79, "22026.5", "22026.4"),
             (123_456_789.0, "1.23457e8", "1.23456e8"),

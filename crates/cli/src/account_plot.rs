@@ -19,6 +19,7 @@ const PIXELS: (u32, u32) = (900, 640);
 const POINTS: u32 = 60;
 
 #[derive(Args)]
+#[command(arg_required_else_help = false)]
 pub(crate) struct PlotArguments {
     #[command(subcommand)]
     kind: Kind,
@@ -28,7 +29,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   whit account plot profile 'gaussian(sigma=20) x 512' --output profile.svg
       Delta over epsilon: both bounds, and what older accountants say.
-  whit account plot compositions --delta 1e-4 --most 512 'laplace(scale=20)' --output compositions.svg
+  whit account plot compositions 'laplace(scale=20)' --output compositions.svg
       Epsilon over the number of compositions.
   whit account plot tradeoff 'gdp(mu=1)' --output tradeoff.png
       What a test of membership misses, over what it flags wrongly.
@@ -120,12 +121,12 @@ enum Kind {
 const PROFILE_EXAMPLES: &str = "\
 Examples:
   whit account plot profile 'gaussian(sigma=20) x 512' --output profile.svg
-  whit account plot profile 'poisson(0.01, gaussian(sigma=4)) x 60000' --least 1e-10 --output training.png";
+  whit account plot profile 'poisson(0.01, gaussian(sigma=4)) x 60000' --output training.png";
 
 const COMPOSITIONS_EXAMPLES: &str = "\
 Examples:
   whit account plot compositions 'laplace(scale=20)' --output compositions.svg
-  whit account plot compositions 'gaussian(sigma=20)' --delta 1e-6 --most 10000 --output compositions.png";
+  whit account plot compositions 'gaussian(sigma=20)' --most 10000 --output gaussian.png";
 
 const TRADEOFF_EXAMPLES: &str = "\
 Examples:
@@ -369,10 +370,14 @@ fn profile(form: &Form, least: f64) -> Result<Chart, Failure> {
         return Err(nothing_to_draw());
     }
     // Where older bounds are many times as large, they would press the exact ones to the edge.
-    let (growth, start) = if largest > 4.0 * reach {
-        (Growth::Logarithmic, reach / 50.0)
+    let (growth, start, legend) = if largest > 4.0 * reach {
+        (
+            Growth::Logarithmic,
+            reach / 50.0,
+            SeriesLabelPosition::LowerLeft,
+        )
     } else {
-        (Growth::Linear, 0.0)
+        (Growth::Linear, 0.0, SeriesLabelPosition::UpperRight)
     };
     Ok(Chart {
         title: title(&form.text()),
@@ -386,7 +391,7 @@ fn profile(form: &Form, least: f64) -> Result<Chart, Failure> {
             growth: Growth::Logarithmic,
             range: [least, 1.0],
         },
-        legend: SeriesLabelPosition::UpperRight,
+        legend,
         curves: curves.0,
     })
 }
@@ -633,6 +638,10 @@ impl Chart {
 
 /// The part of a piece of line within a window `[[left, right], [bottom, top]]`, if there is one.
 fn clip([from, to]: [[f64; 2]; 2], window: [[f64; 2]; 2]) -> Option<[[f64; 2]; 2]> {
+    // The logarithm of zero is nowhere.
+    if !from.iter().chain(&to).all(|place| place.is_finite()) {
+        return None;
+    }
     let (mut start, mut end) = (0.0_f64, 1.0_f64);
     for axis in 0..2 {
         let (way, [low, high]) = (to[axis] - from[axis], window[axis]);
@@ -646,7 +655,6 @@ fn clip([from, to]: [[f64; 2]; 2], window: [[f64; 2]; 2]) -> Option<[[f64; 2]; 2
         start = start.max(first.min(second));
         end = end.min(first.max(second));
     }
-    // A place at infinity, the logarithm of zero, makes these comparisons false.
     (start <= end).then(|| {
         [start, end].map(|share| [0, 1].map(|axis| from[axis] + share * (to[axis] - from[axis])))
     })
@@ -665,6 +673,7 @@ mod tests {
         check([-1.0, 0.5], [3.0, 0.5], Some([[0.0, 0.5], [1.0, 0.5]]));
         check([2.0, 2.0], [3.0, 3.0], None);
         check([0.5, 2.0], [0.5, 3.0], None);
+        check([f64::NEG_INFINITY, 0.5], [0.5, 0.5], None);
     }
 
     #[test]

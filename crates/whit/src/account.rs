@@ -54,5 +54,4 @@ mod training;
 pub use case::{Case, Line};
 pub use error::{Error, Result};
 pub use question::{Account, Answer, Query, Safe};
-pub use term::Term;
 pub use training::{Length, Sampling, Training, first_moments_accountant};

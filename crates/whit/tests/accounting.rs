@@ -86,3 +86,16 @@ fn the_file_is_read_as_it_is() {
     let expected: Vec<_> = expected.iter().map(|id| Some(id.as_str())).collect();
     assert_eq!(ids, expected);
 }
+
+/// The check above can fail: a value that is a little off is seen, on either side.
+#[test]
+fn the_check_has_teeth() {
+    let all: Value = serde_json::from_str(VECTORS).expect("JSON");
+    for index in [0, 16, 26, 53, 61, 64, 68, 71] {
+        for factor in [1.0 - 1e-5, 1.0 + 1e-5] {
+            let mut case = all["cases"][index].clone();
+            case["value"] = (number(&case, "value") * factor).into();
+            assert!(check(&case).is_some(), "{} times {factor}", case["id"]);
+        }
+    }
+}

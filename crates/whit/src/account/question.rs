@@ -146,12 +146,17 @@ impl Account {
                 Ok(answer("delta", Safe::Upper, found))
             }
             (Query::Renyi { alpha }, []) => {
-                let upper = self.compose(Side::Upper, None)?.renyi(alpha)?;
-                let lower = self.compose(Side::Lower, None)?.renyi(alpha)?;
+                let (upper, lower) = self.sides()?;
+                let most = upper.renyi(alpha)?;
+                let least = if upper == lower {
+                    most
+                } else {
+                    lower.renyi(alpha)?
+                };
                 Ok(Answer {
                     quantity: "rdp_epsilon",
-                    lower: not_negative(lower.lower().min(upper.upper())),
-                    upper: upper.upper(),
+                    lower: not_negative(least.lower().min(most.upper())),
+                    upper: most.upper(),
                     safe: Safe::Upper,
                     engine: "renyi",
                     theorem: "Rényi divergences of dominating pairs, which add up [Mir17, Prop. 1]",
@@ -159,9 +164,13 @@ impl Account {
             }
             (Query::FalseNegatives { rate }, []) => {
                 // Whoever pays more can be told apart more easily: the sides change places.
-                let upper = self.compose(Side::Upper, None)?;
+                let (upper, lower) = self.sides()?;
                 let least = upper.false_negatives(rate)?;
-                let most = self.compose(Side::Lower, None)?.false_negatives(rate)?;
+                let most = if upper == lower {
+                    least
+                } else {
+                    lower.false_negatives(rate)?
+                };
                 Ok(Answer {
                     quantity: "fnr",
                     lower: not_negative(least.lower()),
@@ -174,17 +183,22 @@ impl Account {
         }
     }
 
+    /// For the upper bound of a cost, and for its lower one; mostly the same.
+    fn sides(&self) -> Result<(Composition, Composition)> {
+        Ok((
+            self.compose(Side::Upper, None)?,
+            self.compose(Side::Lower, None)?,
+        ))
+    }
+
     fn compose(&self, side: Side, at: Option<f64>) -> Result<Composition> {
         let steps: Result<Vec<_>> = self.terms.iter().map(|term| term.step(side, at)).collect();
         Ok(Composition::new(self.neighbours, steps?)?.for_group(self.group)?)
     }
 
-    /// Each bound from its own side, which are mostly the same.
+    /// Each bound from its own side.
     fn found(&self, ask: impl Fn(&Composition) -> Accounted<Found>) -> Result<(Bracket, Found)> {
-        let (upper, lower) = (
-            self.compose(Side::Upper, None)?,
-            self.compose(Side::Lower, None)?,
-        );
+        let (upper, lower) = self.sides()?;
         let found = ask(&upper)?;
         if upper == lower {
             return Ok((found.bounds, found));

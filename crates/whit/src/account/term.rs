@@ -30,7 +30,7 @@ pub(super) enum Side {
 
 /// So many times a mechanism.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Term {
+pub(super) struct Term {
     kind: Kind,
     fields: Vec<(&'static Parameter, Field)>,
     count: Field,
@@ -120,7 +120,7 @@ impl Term {
     /// The same, `times` as often.
     pub(super) fn repeated(&self, times: u64) -> Result<Self> {
         let (_, count) = self.step(Side::Upper, None)?;
-        let count = count.checked_mul(times).unwrap_or(u64::MAX);
+        let count = count.saturating_mul(times);
         Ok(Self {
             count: Field::Whole(count),
             ..self.clone()
