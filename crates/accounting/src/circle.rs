@@ -215,8 +215,9 @@ struct Scaled {
 
 /// The profile near one epsilon.
 pub(crate) struct Near {
-    /// The relative width of `δ` at the epsilon it is for.
-    width: f64,
+    /// The epsilon it is for, and what `δ` is there.
+    epsilon: f64,
+    there: Bracket,
     steps: Steps,
     upper: Scaled,
     lower: Scaled,
@@ -255,14 +256,15 @@ impl Near {
         let total = Bracket::exact(upper.ln_total).exp();
         let infinite = -Bracket::exact(upper.ln_finite).exp_m1();
         let mut near = Self {
-            width: 0.0,
+            epsilon,
+            there: Bracket::new(0.0, f64::INFINITY),
             steps,
             total_upper: total.upper(),
             infinite_upper: (infinite.clamp(0.0, 1.0) * total).upper().min(1.0),
             upper: upper.scale(above),
             lower: lower.scale(below),
         };
-        near.width = near.delta(epsilon).relative_width();
+        near.there = near.delta(epsilon);
         near
     }
 
@@ -274,14 +276,43 @@ impl Near {
     /// Whether another tilt would hardly do better. At zero epsilon only the order of `δ` and another number is asked for, and
     /// any tilt will do.
     pub(crate) fn serves(&self, epsilon: f64) -> bool {
-        epsilon == 0.0 || self.delta(epsilon).relative_width() <= 4.0 * self.width + 1e-12
+        epsilon == 0.0
+            || self.delta(epsilon).relative_width() <= 4.0 * self.there.relative_width() + 1e-4
     }
 
     /// `δ(ε)` of the finite losses, at most and at least.
     pub(crate) fn delta(&self, epsilon: f64) -> Bracket {
-        let upper = self.look(&self.upper, epsilon, Side::Upper).min(1.0);
-        let lower = self.look(&self.lower, epsilon, Side::Lower);
+        let mut upper = self.look(&self.upper, epsilon, Side::Upper).min(1.0);
+        let mut lower = self.look(&self.lower, epsilon, Side::Lower);
+        // A profile falls.
+        if epsilon <= self.epsilon {
+            lower = lower.max(self.there.lower());
+        }
+        if epsilon >= self.epsilon {
+            upper = upper.min(self.there.upper());
+        }
         Bracket::new(lower.min(upper), upper)
+    }
+
+    /// About where the upper profile is `delta`, if that is within the window.
+    pub(crate) fn crossing(&self, delta: f64) -> Option<f64> {
+        let rest = delta - self.infinite_upper;
+        let first = self.upper.base.estimate() + self.steps.start as f64 * self.steps.step;
+        let (mut low, mut high) = (first, first + self.steps.cells as f64 * self.steps.step);
+        let at = |epsilon: f64| self.look(&self.upper, epsilon, Side::Upper);
+        if !(rest > 0.0 && at(low) > rest && at(high) <= rest) {
+            return None;
+        }
+        // Halved to the last float.
+        while low < low.midpoint(high) && low.midpoint(high) < high {
+            let middle = low.midpoint(high);
+            if at(middle) > rest {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Some(high)
     }
 
     fn look(&self, scaled: &Scaled, epsilon: f64, side: Side) -> f64 {

@@ -117,10 +117,28 @@ impl Composition {
                 range: "a number from 0 to below 1",
             });
         }
+        if delta == 0.0 && self.steps.iter().any(|(step, _)| unbounded(step)) {
+            return Ok(Answer {
+                bounds: Bracket::exact(f64::INFINITY),
+                engine: "closed form",
+                theorem: "losses of Gaussian noise have no bound",
+            });
+        }
         let answer = self.both(|engine| engine.epsilon(delta))?;
-        Ok(self.or_by_divergences(answer, |way| {
+        let answer = self.or_by_divergences(answer, |way| {
             Some(self.divergences(way).ok()?.epsilon(delta).value)
-        }))
+        });
+        match self.pure_if_wide(answer) {
+            // No more than the largest loss.
+            Some(pure) if pure.bounds.upper() < answer.bounds.upper() => Ok(Answer {
+                bounds: Bracket::new(
+                    answer.bounds.lower().min(pure.bounds.upper()),
+                    pure.bounds.upper(),
+                ),
+                ..pure
+            }),
+            _ => Ok(answer),
+        }
     }
 
     /// The smallest delta at `epsilon`, which is not negative. At 0 this is the total variation: the largest advantage of an
@@ -135,15 +153,33 @@ impl Composition {
             });
         }
         let answer = self.both(|engine| engine.delta(epsilon))?;
-        Ok(self.or_by_divergences(answer, |way| {
+        let answer = self.or_by_divergences(answer, |way| {
             Some(self.divergences(way).ok()?.delta(epsilon).value)
-        }))
+        });
+        match self.pure_if_wide(answer) {
+            // No loss is larger.
+            Some(pure) if pure.bounds.upper() <= epsilon => Ok(Answer {
+                bounds: Bracket::ZERO,
+                ..pure
+            }),
+            _ => Ok(answer),
+        }
     }
 
-    /// Of the exponential mechanism, the pair that dominates is not attained, and its divergences may say more.
+    /// The largest loss, where an answer leaves room for it.
+    fn pure_if_wide(&self, answer: Answer) -> Option<Answer> {
+        let finite = !self.steps.iter().any(|(step, _)| unbounded(step));
+        if !(finite && wide(answer.bounds)) {
+            return None;
+        }
+        self.both(|engine| engine.epsilon(0.0)).ok()
+    }
+
+    /// Of the exponential mechanism, the pair that dominates is not attained, and its divergences may say more; so they may
+    /// where an engine leaves its bounds far apart.
     fn or_by_divergences(&self, answer: Answer, upper: impl Fn(Way) -> Option<f64>) -> Answer {
         let exponential = |(step, _): &(Step, u64)| matches!(step, Step::Exponential { .. });
-        if !self.steps.iter().any(exponential) {
+        if !self.steps.iter().any(exponential) && !wide(answer.bounds) {
             return answer;
         }
         let both = [Way::Forth, Way::Back].map(upper);
@@ -254,5 +290,84 @@ impl Composition {
                 .all(|(step, _)| matches!(step, Step::Concentrated { .. })),
             _ => true,
         })
+    }
+}
+
+/// Whether other theorems are worth asking.
+fn wide(bounds: Bracket) -> bool {
+    let width = bounds.relative_width();
+    width.is_nan() || width > 1e-3
+}
+
+/// Whether some outcome of the step has an arbitrarily large loss.
+fn unbounded(step: &Step) -> bool {
+    match *step {
+        Step::Gaussian { sensitivity, .. } => sensitivity > 0.0,
+        Step::Gdp { mu } => mu > 0.0,
+        Step::Concentrated { rho } => rho > 0.0,
+        Step::DiscreteGaussian { sensitivity, .. } => sensitivity > 0,
+        Step::PoissonGaussian { .. }
+        | Step::FixedSizeGaussian { .. }
+        | Step::RandomAllocation { .. }
+        | Step::ShuffledBatches { .. } => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epsilon(step: Step, count: u64, delta: f64) -> Bracket {
+        let composition = Composition::new(Neighbours::AddRemove, [(step, count)]);
+        composition
+            .and_then(|composition| composition.epsilon(delta))
+            .expect("priced")
+            .bounds
+    }
+
+    #[test]
+    fn few_steps_have_finite_answers() {
+        for count in 2..10 {
+            let step = Step::PoissonGaussian {
+                rate: 0.01,
+                noise_multiplier: 4.0,
+            };
+            let found = epsilon(step, count, 1e-4);
+            assert!(found.upper() < 0.05, "{count}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn pure_losses_end() {
+        let step = Step::Laplace {
+            scale: 1000.0,
+            sensitivity: 1.0,
+        };
+        let composition = Composition::new(Neighbours::AddRemove, [(step, 300)]).expect("in range");
+        assert_eq!(
+            composition.delta(1.0).expect("priced").bounds,
+            Bracket::ZERO
+        );
+    }
+
+    #[test]
+    fn gaussian_losses_do_not() {
+        for step in [
+            Step::Gaussian {
+                sigma: 1e300,
+                sensitivity: 1.0,
+            },
+            Step::DiscreteGaussian {
+                sigma: 10.0,
+                sensitivity: 1,
+            },
+            Step::PoissonGaussian {
+                rate: 0.01,
+                noise_multiplier: 4.0,
+            },
+        ] {
+            assert_eq!(epsilon(step, 100, 0.0), Bracket::exact(f64::INFINITY));
+        }
     }
 }

@@ -119,6 +119,10 @@ fn points(profile: &(impl Profile + ?Sized), lattice: Lattice, dots: &[usize]) -
 /// How far above an atom's dot its cell ends, in errors of the lattice: beyond where the atom may be.
 const ATOM_ROOM: f64 = 8192.0;
 
+/// The same after all that there is has been taken in.
+const NEARLY: f64 = 1e-5;
+/// A share of the step that a point may be right of its dot, and count as on it.
+const ROUNDING: f64 = 1e-9;
 /// How many points on one side are looked at for what one lacks: mass further out costs more than it saves.
 const LOOKS: usize = 256;
 
@@ -150,53 +154,50 @@ impl Placing<'_> {
     }
 
     fn place(&mut self, place: usize) {
-        let Point { p, q } = self.points[place];
+        let point = self.points[place];
         self.points[place] = Point::NONE;
+        let Point { p, q } = point;
         if p <= 0.0 {
             return;
         }
         if p < q {
-            let found = self.take_from_right(place, Point { p, q });
-            if found.p >= found.q {
-                self.put(place, found.p);
+            if let Some(mass) = self.take_from_right(place, point) {
+                self.put(place, mass);
             } else if place > 0 {
                 // Still left of the dot, but right of the one before.
                 let width = self.width(place - 1, place);
-                let q = up(found.q * width.fall * (1.0 + width.error));
-                if found.p >= q {
-                    let found = self.take_from_left(place - 1, Point { p: found.p, q });
-                    self.put(place - 1, found.p);
+                let q = up(q * width.fall * (1.0 + width.error));
+                if p >= q {
+                    let mass = self.take_from_left(place - 1, Point { p, q });
+                    self.put(place - 1, mass.unwrap_or(p));
                 }
             }
             return;
         }
-        if p - q <= self.budget {
-            self.budget -= p - q;
-            self.put(place, p);
-            return;
-        }
-        let found = self.take_from_left(place, Point { p, q });
-        let given = found.p - found.q;
         // What is left of rounding is given up without being counted.
-        let rounding = 1e-9 * self.step * found.p;
-        if given <= rounding || given <= self.budget || place + 1 == self.points.len() {
-            self.budget -= if given <= rounding { 0.0 } else { given };
-            self.put(place, found.p);
-            return;
+        let given = p - q;
+        if given <= ROUNDING * self.step * p {
+            self.put(place, p);
+        } else if given <= self.budget {
+            self.budget -= given;
+            self.put(place, p);
+        } else if let Some(mass) = self.take_from_left(place, point) {
+            self.put(place, mass);
+        } else if place + 1 < self.points.len()
+            && let Some(mass) = self.take_from_right(place + 1, self.about_next(place, point))
+        {
+            self.put(place + 1, mass);
+        } else {
+            self.put(place, p);
         }
-        // Or else to the next dot, with mass from beyond it.
+    }
+
+    /// A point of one dot as one of the next.
+    fn about_next(&self, place: usize, point: Point) -> Point {
         let width = self.width(place, place + 1);
-        let q = up(found.q * (1.0 + width.growth) * (1.0 + width.error));
-        let moved = if found.p < q {
-            self.take_from_right(place + 1, Point { p: found.p, q })
-        } else {
-            Point { p: found.p, q }
-        };
-        if moved.p >= moved.q {
-            self.put(place + 1, moved.p);
-        } else {
-            // Back left of that dot: no more than at this one.
-            self.put(place, moved.p);
+        Point {
+            p: point.p,
+            q: up(point.q * (1.0 + width.growth) * (1.0 + width.error)),
         }
     }
 
@@ -214,9 +215,10 @@ impl Placing<'_> {
         };
     }
 
-    /// Takes in mass from the right until the point is not left of the dot, if there is enough.
-    fn take_from_right(&mut self, place: usize, point: Point) -> Point {
-        let Point { mut p, mut q } = point;
+    /// Takes in mass from the right until the point is not left of the dot, and tells the mass that is then there. Nothing is
+    /// taken if there is not enough.
+    fn take_from_right(&mut self, place: usize, point: Point) -> Option<f64> {
+        let mut found = point;
         for next in (place + 1..self.points.len()).take(LOOKS) {
             let other = self.points[next];
             if other.p <= 0.0 {
@@ -226,27 +228,27 @@ impl Placing<'_> {
             let other_q = up(other.q * width.fall * (1.0 + width.error));
             let moment = other.p - other_q;
             if moment <= 0.0 {
-                continue;
+                return None;
             }
             // A little more than it takes, for the rounding of what follows.
-            let short = q - p + 4.0 * f64::EPSILON * (p + q);
-            let share = short / moment * (1.0 + 16.0 * f64::EPSILON);
-            if share < 1.0 {
-                p = round::add_down(p, down(share * other.p));
-                q = round::add_up(q, up(share * other_q));
+            let short = found.q - found.p + 4.0 * f64::EPSILON * (found.p + found.q);
+            let share = (short / moment * (1.0 + 16.0 * f64::EPSILON)).min(1.0);
+            found = Point {
+                p: round::add_down(found.p, down(share * other.p)),
+                q: round::add_up(found.q, up(share * other_q)),
+            };
+            if found.p >= found.q {
+                self.points[place + 1..next].fill(Point::NONE);
                 self.points[next] = other.rest(share);
-                break;
+                return Some(found.p);
             }
-            p = round::add_down(p, other.p);
-            q = round::add_up(q, other_q);
-            self.points[next] = Point::NONE;
         }
-        Point { p, q }
+        None
     }
 
-    /// Takes in mass from the left until the point is hardly right of the dot, if there is enough; never so much that it
-    /// would be left of it.
-    fn take_from_left(&mut self, place: usize, point: Point) -> Point {
+    /// Takes in mass from the left until the point is hardly right of the dot, but not left of it, and tells the mass that is
+    /// then there. Nothing is taken if there is not enough.
+    fn take_from_left(&mut self, place: usize, point: Point) -> Option<f64> {
         let mut found = point;
         for next in (0..place).rev().take(LOOKS) {
             let other = self.points[next];
@@ -256,26 +258,29 @@ impl Placing<'_> {
             let width = self.width(next, place);
             let other_q = up(other.q * (1.0 + width.growth) * (1.0 + width.error));
             let moment = other_q - other.p;
-            let spare = found.p - found.q - 4.0 * f64::EPSILON * (found.p + found.q);
             if moment <= 0.0 {
-                continue;
+                return None;
             }
-            let share = (spare / moment * (1.0 - 16.0 * f64::EPSILON)).min(1.0);
-            let merged = Point {
-                p: round::add_down(found.p, down(share * other.p)),
+            let spare = found.p - found.q - 4.0 * f64::EPSILON * (found.p + found.q);
+            let share = (spare / moment * (1.0 - 16.0 * f64::EPSILON)).clamp(0.0, 1.0);
+            found = Point {
+                p: round::add_down(found.p, down(share * other.p).max(0.0)),
                 q: round::add_up(found.q, up(share * other_q)),
             };
-            if share <= 0.0 || merged.p < merged.q {
-                break;
+            if found.p < found.q {
+                return None;
             }
-            found = merged;
             if share < 1.0 {
+                self.points[next + 1..place].fill(Point::NONE);
                 self.points[next] = other.rest(share);
-                break;
+                return Some(found.p);
             }
-            self.points[next] = Point::NONE;
+            if found.p - found.q <= NEARLY * self.step * found.p {
+                self.points[next..place].fill(Point::NONE);
+                return Some(found.p);
+            }
         }
-        found
+        None
     }
 }
 

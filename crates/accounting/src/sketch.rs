@@ -175,6 +175,14 @@ impl Outline {
         if most < 0.05 {
             return 0.0;
         }
+        // A little lower, so that what is to be on the dot is known not to be left of it.
+        let lowered = |loss: f64| loss - 1e-6 * step - 1e-13;
+        // All of it, as one.
+        let edge = 1.5 * step;
+        let outer = profile.tails(edge).p.upper() + 1.0 - profile.tails(-edge).p.lower();
+        if outer <= 0.01 {
+            return lowered(0.0);
+        }
         let beyond = profile.tails(mode + 2.5 * step).p.upper();
         let below = 1.0 - profile.tails(mode - 2.5 * step).p.lower();
         // How far the merged mass beyond a dot, and half a step before it, is from the dot.
@@ -210,8 +218,7 @@ impl Outline {
                 high = middle;
             }
         }
-        // A little lower, so that what is to be on the dot is known not to be left of it.
-        low - 1e-6 * step - 1e-13
+        lowered(low)
     }
 
     /// Dots of a lattice that are close where the mass is, under a tilt: cells of width `w` cost a variance of `w²` times
@@ -410,15 +417,20 @@ impl Sketch {
     pub(crate) fn window(&self, tilt: f64, cumulants: &Cumulants, ln_share: f64) -> Window {
         let room = -ln_share;
         // A normal law's best moment is √(2 room/variance); others are found around it.
-        let usual = (2.0 * room / cumulants.variance.max(1e-300)).sqrt();
+        let usual = (2.0 * room / cumulants.variance.max(1e-300))
+            .sqrt()
+            .min(TILTS.1);
         let top = |s: f64| (self.cumulants(tilt + s).value - cumulants.value + room) / s;
         let bottom = |s: f64| (self.cumulants(tilt - s).value - cumulants.value + room) / s;
         let (top_moment, top) = least(usual, top);
         let (bottom_moment, bottom) = least(usual, bottom);
+        let (least, most) = self.ends();
+        // Where moments tell nothing, all sums are in.
+        let or = |value: f64, other: f64| if value.is_nan() { other } else { value };
         Window {
-            bottom: -bottom,
+            bottom: or(-bottom, least),
             bottom_moment,
-            top,
+            top: or(top, most),
             top_moment,
         }
     }

@@ -301,7 +301,13 @@ impl Step {
                 noise_multiplier,
                 epochs,
             } => counted("t", *steps, 1)
-                .and(positive("noise_multiplier", *noise_multiplier))
+                .and(within(
+                    name,
+                    "noise_multiplier",
+                    *noise_multiplier,
+                    (1e-3..=1e9).contains(noise_multiplier),
+                    "a number from 0.001 to 1e9",
+                ))
                 .and(counted("epochs", *epochs, 1))
                 .and(only(Neighbours::AddRemove, "add_remove")),
             Self::ShuffledBatches {

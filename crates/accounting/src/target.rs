@@ -59,6 +59,10 @@ struct Sweep<F> {
 
 impl<F: Fn(f64) -> Result<Composition>> Curve for Sweep<F> {
     fn delta(&mut self, parameter: f64) -> Bracket {
+        if parameter <= 0.0 {
+            // No noise at all: nothing is proven, and no composition is asked.
+            return Bracket::new(0.0, 1.0);
+        }
         let found =
             (self.compose)(parameter).and_then(|composition| composition.delta(self.epsilon));
         match found {
@@ -181,6 +185,14 @@ pub fn most_steps(compose: impl Fn(u64) -> Result<Composition>, target: Target) 
     let mut fails = 2_u64;
     while fails < 1 << 53 && ask(fails)?.bounds.upper() <= target.delta {
         (passes, fails) = (fails, fails * 2);
+    }
+    if fails >= 1 << 53 {
+        fails = 1 << 53;
+        if ask(fails)?.bounds.upper() <= target.delta {
+            // More steps than can be counted here.
+            let bounds = Bracket::exact(fails as f64);
+            return Ok(Answer { bounds, ..first });
+        }
     }
     while fails - passes > 1 {
         let middle = passes.midpoint(fails);
