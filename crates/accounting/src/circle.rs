@@ -184,7 +184,19 @@ impl Steps {
             Side::Upper => (rho * outside, 0.0),
             Side::Lower => (0.0, 0.0),
         };
-        let at = |index: usize| (circle[(first + index) & (cells - 1)] + error).max(0.0);
+        // What is no number could be anything.
+        let unknown = match side {
+            Side::Upper => f64::INFINITY,
+            Side::Lower => 0.0,
+        };
+        let at = |index: usize| {
+            let mass = circle[(first + index) & (cells - 1)] + error;
+            if mass.is_nan() {
+                unknown
+            } else {
+                mass.max(0.0)
+            }
+        };
         values[cells - 1] = total;
         for index in (0..cells - 1).rev() {
             tail = rho * (at(index + 1) + sigma * tail);
@@ -472,6 +484,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_no_number_bounds_nothing() {
+        let steps = Steps {
+            theta: 0.5,
+            step: 0.25,
+            start: 0,
+            cells: 8,
+        };
+        let circle = [0.1, f64::NAN, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1];
+        let above = steps.profile(&circle, 1e-15, Side::Upper, 0.0);
+        assert!(above[0].is_infinite() && above[1] < 1.0);
+        let below = steps.profile(&circle, 1e-15, Side::Lower, 0.0);
+        assert!(below.iter().all(|value| *value >= 0.0 && *value < 1.0));
+        assert!(steps.profile(&circle, f64::NAN, Side::Upper, 0.0)[3].is_infinite());
+        assert_eq!(
+            steps.profile(&circle, 1e-15, Side::Lower, f64::INFINITY)[3],
+            0.0
+        );
     }
 
     #[test]

@@ -124,7 +124,13 @@ impl<'a> Hull<'a> {
         for (place, &corner) in self.corners.iter().enumerate() {
             let left = place.checked_sub(1).map(|before| self.corners[before]);
             let right = self.corners.get(place + 1).copied();
-            masses[self.dots[corner]] = self.mass(&mut widths, left, corner, right).max(0.0);
+            let mass = self.mass(&mut widths, left, corner, right);
+            // What is no number could be anything.
+            masses[self.dots[corner]] = if mass.is_nan() {
+                f64::INFINITY
+            } else {
+                mass.max(0.0)
+            };
         }
         masses
     }

@@ -116,10 +116,17 @@ impl Grid {
                 if mass == 0.0 {
                     return 0.0;
                 }
-                let exponent = theta * (index as f64 - centre as f64);
+                // In two halves, so that a small mass with a large weight does not overflow on the way.
+                let half = 0.5 * theta * (index as f64 - centre as f64);
                 let tilted = match side {
-                    Side::Upper => round::mul_up(mass, round::exp_up(exponent)),
-                    Side::Lower => round::mul_down(mass, round::exp_down(exponent)).max(0.0),
+                    Side::Upper => {
+                        let power = round::exp_up(half);
+                        round::mul_up(round::mul_up(mass, power), power)
+                    }
+                    Side::Lower => {
+                        let power = round::exp_down(half);
+                        round::mul_down(round::mul_down(mass, power), power).max(0.0)
+                    }
                 };
                 sum += tilted;
                 tilted

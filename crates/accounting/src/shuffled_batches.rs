@@ -37,7 +37,10 @@ pub(crate) enum Changed {
     /// A unit's contribution becomes zero, and its place in the order stays.
     #[cfg_attr(
         not(test),
-        expect(dead_code, reason = "no step asks for it: it is the relation of the published table")
+        expect(
+            dead_code,
+            reason = "no step asks for it: it is the relation of the published table"
+        )
     )]
     Dropped,
     /// A unit's contribution becomes any other.
