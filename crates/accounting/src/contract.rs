@@ -232,7 +232,8 @@ impl Placing<'_> {
             }
             // A little more than it takes, for the rounding of what follows.
             let short = found.q - found.p + 4.0 * f64::EPSILON * (found.p + found.q);
-            let share = (short / moment * (1.0 + 16.0 * f64::EPSILON)).min(1.0);
+            let taken = short / moment * other.p;
+            let share = ((short + 8.0 * f64::EPSILON * taken) / moment).min(1.0);
             found = Point {
                 p: round::add_down(found.p, down(share * other.p)),
                 q: round::add_up(found.q, up(share * other_q)),
@@ -241,6 +242,9 @@ impl Placing<'_> {
                 self.points[place + 1..next].fill(Point::NONE);
                 self.points[next] = other.rest(share);
                 return Some(found.p);
+            }
+            if share < 1.0 {
+                return None;
             }
         }
         None
@@ -262,7 +266,8 @@ impl Placing<'_> {
                 return None;
             }
             let spare = found.p - found.q - 4.0 * f64::EPSILON * (found.p + found.q);
-            let share = (spare / moment * (1.0 - 16.0 * f64::EPSILON)).clamp(0.0, 1.0);
+            let taken = spare / moment * other_q;
+            let share = ((spare - 8.0 * f64::EPSILON * taken) / moment).clamp(0.0, 1.0);
             found = Point {
                 p: round::add_down(found.p, down(share * other.p).max(0.0)),
                 q: round::add_up(found.q, up(share * other_q)),

@@ -3,7 +3,7 @@
 //! Gaussian noise. Neighbours differ in one unit's contribution (replace-one). `γ = m/n` is the rate, and `σ` the standard
 //! deviation over the largest L2 distance of the sums of two samples that differ in one unit: over *twice* the clipping norm.
 //!
-//! **One step** [BBG18]: with `δ_B` the profile of `N(1, σ²)` against `N(0, σ²)`,
+//! **One step** \[BBG18\]: with `δ_B` the profile of `N(1, σ²)` against `N(0, σ²)`,
 //! `δ(ε) = γ δ_B(ln(1 + (e^ε - 1)/γ))` for `ε >= 0`, and that is exact.
 //! *Proof.* Let `P_1`, `Q_1` be the laws of the answers for the two neighbours, given that the sample has the unit in
 //! question, and `P_0` the law, common to both, given that it has not. Then `P = (1-γ)P_0 + γP_1`, `Q = (1-γ)P_0 + γQ_1`, and
@@ -22,7 +22,7 @@
 //! **Many steps, from above.** A maximum of profiles is convex in `e^ε`, so it is the profile of some pair of distributions
 //! [ZDW22, Prop. 7]; that pair dominates every step, hence its product the composition [ZDW22, Thm 10]. It has an atom at loss 0
 //! and is no pair that any neighbours have: the worst neighbours in one direction are not the worst in the other.
-//! So this is an upper bound and not exact; [LRKS24] study sharper pairs, which are not used here.
+//! So this is an upper bound and not exact; \[LRKS24\] study sharper pairs, which are not used here.
 //!
 //! **From below.** Constant queries and the neighbours above give, in every step, `(1-γ)f_0 + γf_1` against `f_0` and the
 //! exchanged pair, and with the unit half way to either side of `v`, `(1-γ)f_0 + γf_½` against `(1-γ)f_0 + γf_-½`. These are

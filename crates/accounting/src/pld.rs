@@ -1031,3 +1031,50 @@ mod tests {
         assert_eq!(zero.epsilon(1e-6), Bracket::ZERO);
     }
 }
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use crate::pair::Change;
+    #[test]
+    fn fuzz_against_contour() {
+        let mut state: u64 = std::env::var("SEED").map_or(12345, |x| x.parse().unwrap());
+        let mut next = || { state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407); ((state >> 33) as f64) / 2f64.powi(31) };
+        let (mut n, mut wide) = (0, 0);
+        let start = std::time::Instant::now();
+        while start.elapsed().as_secs() < 150 {
+            let mut parts = Vec::new();
+            for _ in 0..1 + (next() * 2.5) as usize {
+                let rate = 10f64.powf(-4.0 * next());
+                let width = 10f64.powf(-0.3 + 1.8 * next());
+                let change = [Change::Remove, Change::Add, Change::Replace][(next() * 3.0) as usize];
+                let pair = match (next() * 4.0) as usize { 0 => Pair::Gaussian { sigma: width }, 1 => Pair::Laplace { scale: width }, 2 => Pair::SampledGaussian { rate, sigma: width, change }, _ => Pair::SampledLaplace { rate, scale: width, change } };
+                parts.push((pair, 10f64.powf(5.0 * next()) as u64));
+            }
+            let delta = 10f64.powf(-1.0 - 25.0 * next() * next());
+            let Some(mut contour) = crate::contour::Contour::new(&parts) else { continue };
+            let b = curve::epsilon(&mut contour, delta);
+            let mut pld = Pld::new(parts.iter().map(|(p, c)| Part::new(p, *c)).collect(), Fineness::USUAL);
+            let a = pld.epsilon(delta);
+            n += 1;
+            if a.lower() > b.upper() || b.lower() > a.upper() { println!("DISAGREE {parts:?} {delta:e}: {a:?} {b:?}"); }
+            for e in [0.0, 0.3 * a.upper(), 0.9 * a.upper(), a.upper(), 1.1 * a.upper()] {
+                let (x, y) = (pld.delta(e), crate::curve::Curve::delta(&mut contour, e));
+                if x.lower() > y.upper() || y.lower() > x.upper() { println!("DISAGREE delta {parts:?} {e:e}: {x:?} {y:?}"); }
+            }
+            for e in [0.0, 0.2 * a.upper(), a.upper(), a.lower(), 2.0 * a.upper()] {
+                if !e.is_finite() { continue; }
+                let x = pld.delta(e);
+                for (pair, _) in &parts {
+                    let t = PairProfile::new(pair).tails(e);
+                    if x.upper() < (t.p - t.q).lower() { println!("DISAGREE single {parts:?} {e:e}: {x:?} {:?}", t.p - t.q); }
+                }
+            }
+            for (pair, _) in &parts {
+                let t = PairProfile::new(pair).tails(a.upper());
+                if (t.p - t.q).lower() > delta { println!("DISAGREE eps {parts:?} {delta:e}: {a:?}"); }
+            }
+            if a.relative_width() > 2e-3 && b.upper() > 1e-6 { wide += 1; println!("WIDE {:.1e} contour {:.1e} {parts:?} {delta:e}: {a:?}", a.relative_width(), b.relative_width()); }
+        }
+        println!("COUNT {n} wide {wide}");
+    }
+}

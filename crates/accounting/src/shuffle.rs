@@ -11,7 +11,7 @@
 //! comes from what is left of `R(x)`. The pair counts the draws from `Q₀` and from `Q₁`. From the counts the reports are
 //! simulated: their sum less one is `C`; choose which `C` of the others are clones uniformly, draw the rest from what is left
 //! of theirs, and shuffle. So the mechanism is post-processing of the pair. ∎
-//! A larger clone probability, `2/(e^ε₀+1)` [FMT23], rests on another decomposition and is not used.
+//! A larger clone probability, `2/(e^ε₀+1)` \[FMT23\], rests on another decomposition and is not used.
 //!
 //! **What the brackets hold** is the profile of this pair. Its upper end bounds the mechanism; for the mechanism itself the
 //! lower end says nothing, since no randomizer need be as bad as the pair.

@@ -5,7 +5,7 @@
 //!
 //! With `δ(ε) = (1/2πi) ∫ e^(K(s) - εs)/(s(s+1)) ds`, the saddle point is the `c > 0` with
 //! `K'(c) - 1/c - 1/(c+1) = ε`, and `δ` is about `e^(K(c) - εc)/(c(c+1)√(2πv))` with `v = K'' + 1/c² + 1/(c+1)²`
-//! [AGA+23].
+//! \[AGA+23\].
 
 use crate::grid::{Grid, Lattice};
 use crate::profile::{Ends, Profile};

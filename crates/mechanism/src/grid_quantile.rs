@@ -1,7 +1,7 @@
 //! # Quantile on a short grid
 //! **Definition.** Values are clamped to a public range and rounded to its grid of at most 65,537 points; what is no number is dropped. Of
 //!   the `n` values that are left, a grid point `r` has the score `h(r) = max(A(r), B(r))`, with `A = #{x < r} - qn` and
-//!   `B = qn - #{x <= r}`: small is good. A point is chosen by [permute and flip](crate::permute_and_flip). [MS20]
+//!   `B = qn - #{x <= r}`: small is good. A point is chosen by [permute and flip](crate::permute_and_flip). \[MS20\]
 //! **The score.** Above zero, `h` is the rank error `e`, the distance of `qn` from `[#{x < r}, #{x <= r}]`. Where the rank `qn` lies within the
 //!   rows that share the value `r`, `-h` says how deep: by how many rows the data must change before another value is the
 //!   quantile. (The distance from the *middle* of those ranks, which OpenDP takes, prefers a rare value to a frequent

@@ -17,7 +17,7 @@
 //!      `f(j) (1-e^-a)/a <= f(j) (1 - a/3)` for `j >= 1`, while `N/(σ√2π) = 1 + 2 Σ exp(-2π²σ²k²) <= 1 + a/10`. Hence if `Z` and `X` are drawn
 //!      by quantiles from one uniform number, `X > m` implies `Z >= m`, and `Z >= m` implies `X >= m-1`; the same holds below zero. So
 //!      `|Z - X| <= 1`, and `D` is within one of a normal number of variance `σ²((1-p)² + p²)`.
-//!   5. *Gaussian*, `σ < 1`. `E[e^(tZ)] <= e^(t²σ²/2)` [CKS20], so by Chernoff's bound `c = σ √(2 ln(2/β))` will do for every `p`.
+//!   5. *Gaussian*, `σ < 1`. `E[e^(tZ)] <= e^(t²σ²/2)` \[CKS20\], so by Chernoff's bound `c = σ √(2 ln(2/β))` will do for every `p`.
 //!
 //!   No union bound over the two sums is needed: at `β = 0.05` a Laplace `c` is `2.06 b` for `p = 1/2` and `3.0 b` at the ends, while
 //!   two intervals of half the probability each would need `3.69 b`.

@@ -1,5 +1,5 @@
 //! # Training by noisy gradients
-//! The account of DP-SGD [ACG+16]: so many steps, each with Gaussian noise over a Poisson sample. Batches that are cut from a
+//! The account of DP-SGD \[ACG+16\]: so many steps, each with Gaussian noise over a Poisson sample. Batches that are cut from a
 //! shuffled data set are something else, and cost more: they have a mechanism of their own.
 
 use whit_accounting::Composition;
