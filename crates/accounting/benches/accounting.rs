@@ -143,15 +143,18 @@ fn cases() -> Vec<Case> {
 fn ours(answer: &dyn Fn() -> Bracket) -> (f64, f64, Bracket) {
     let start = cpu_ns();
     let found = answer();
-    // The kernel counts in steps of microseconds to milliseconds, so short answers are timed in batches.
-    let batch = (3e7 / (cpu_ns() - start).max(1e3)).clamp(1.0, 20_000.0) as usize;
-    let mut times: Vec<f64> = (0..9)
+    // The kernel counts in steps of up to milliseconds, so answers are repeated until some have passed.
+    let batch = if cpu_ns() - start > 1e6 { 1 } else { 64 };
+    let mut times: Vec<f64> = (0..5)
         .map(|_| {
-            let start = cpu_ns();
-            for _ in 0..batch {
-                std::hint::black_box(answer());
+            let (start, mut answers) = (cpu_ns(), 0.0);
+            while cpu_ns() - start < 3e7 {
+                for _ in 0..batch {
+                    std::hint::black_box(answer());
+                    answers += 1.0;
+                }
             }
-            (cpu_ns() - start) / batch as f64
+            (cpu_ns() - start) / answers
         })
         .collect();
     times.sort_by(f64::total_cmp);
