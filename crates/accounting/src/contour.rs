@@ -824,13 +824,7 @@ mod tests {
             (0.005, 1.5, Replace, 5_000, 1e-6, 2.1484743331144793),
             (0.1, 3.0, Replace, 200, 1e-5, 4.074494201198391),
         ] {
-            let start = std::time::Instant::now();
             let found = epsilon(&[(sampled(rate, sigma, change), count)], delta);
-            eprintln!(
-                "{rate} {sigma} {change:?} {count} {delta:e}: {found:?} width {:e} in {:?}",
-                found.relative_width(),
-                start.elapsed()
-            );
             check(found, golden, 1e-9, 1e-6);
         }
     }
@@ -843,13 +837,7 @@ mod tests {
             (20.0, 512, 1e-15, 9.135892571930992),
             (10.0, 100, 1e-6, 4.692667414680189),
         ] {
-            let start = std::time::Instant::now();
             let found = epsilon(&[(Pair::Laplace { scale }, count)], delta);
-            eprintln!(
-                "laplace {scale} {count} {delta:e}: {found:?} width {:e} in {:?}",
-                found.relative_width(),
-                start.elapsed()
-            );
             check(found, golden, 1e-9, 1e-6);
         }
     }
@@ -863,7 +851,6 @@ mod tests {
             (0.02, 2.0, Remove, 5_000, 1e-5, 2.7612038658022002),
             (0.1, 5.0, Remove, 2_000, 1e-8, 4.949397629614037),
         ] {
-            let start = std::time::Instant::now();
             let found = epsilon(
                 &[(
                     Pair::SampledLaplace {
@@ -874,11 +861,6 @@ mod tests {
                     count,
                 )],
                 delta,
-            );
-            eprintln!(
-                "slap {rate} {scale} {count} {delta:e}: {found:?} width {:e} in {:?}",
-                found.relative_width(),
-                start.elapsed()
             );
             check(found, golden, 1e-9, 1e-6);
         }
@@ -905,13 +887,7 @@ mod tests {
             let (rate, sigma) = (0.002 * (f64::from(i) + 1.0), 1.0 + 0.05 * f64::from(i));
             mixed.push((sampled(rate, sigma, Remove), 10));
         }
-        let start = std::time::Instant::now();
         let found = epsilon(&mixed, 1e-6);
-        eprintln!(
-            "mixed: {found:?} width {:e} in {:?}",
-            found.relative_width(),
-            start.elapsed()
-        );
         check(found, 1.3481764819699749, 1e-9, 1e-6);
         let distinct: Vec<_> = (0..50)
             .map(|i| {
@@ -925,13 +901,7 @@ mod tests {
                 )
             })
             .collect();
-        let start = std::time::Instant::now();
         let found = epsilon(&distinct, 1e-6);
-        eprintln!(
-            "distinct: {found:?} width {:e} in {:?}",
-            found.relative_width(),
-            start.elapsed()
-        );
         check(found, 1.237134550720071, 1e-9, 1e-6);
     }
 }
