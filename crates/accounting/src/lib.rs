@@ -35,6 +35,8 @@ mod circle;
 mod close;
 mod composition;
 mod contour;
+mod contour_line;
+mod contour_part;
 mod contract;
 mod convex_sum;
 mod convolve;
