@@ -505,6 +505,46 @@ pub const MUTANTS: &[Mutant] = &[
         package: WHIT,
         tests: "",
     },
+    Mutant {
+        name: "joint quantiles: replace-one at the sensitivity of add/remove",
+        file: "crates/mechanism/src/joint_quantiles.rs",
+        original: "&R::pick(added, Ratio::one()) *",
+        planted: "&R::pick(added.clone(), added) *",
+        package: MECHANISM,
+        tests: "joint_quantiles",
+    },
+    Mutant {
+        name: "joint quantiles: twice the rate",
+        file: "crates/mechanism/src/joint_quantiles.rs",
+        original: "&sensitivity::<R>(&gaps, contribution) * &Ratio::from(2_u64);",
+        planted: "&sensitivity::<R>(&gaps, contribution) * &Ratio::from(1_u64);",
+        package: MECHANISM,
+        tests: "joint_quantiles",
+    },
+    Mutant {
+        name: "joint quantiles: the correcting coin has the rate twice",
+        file: "crates/mechanism/src/sample/joint_path.rs",
+        original: "if self.odds(&sums, &proposal).heads(bits) {",
+        planted: "let mut odds = self.odds(&sums, &proposal);\n            odds.x = &odds.x * RBig::from(2);\n            if odds.heads(bits) {",
+        package: MECHANISM,
+        tests: "joint_",
+    },
+    Mutant {
+        name: "grid quantile: a score moves twice as far",
+        file: "crates/mechanism/src/grid_quantile.rs",
+        original: "(self.denominator * below - target).max(target",
+        planted: "(self.denominator * below - target).max(2 * target - self.denominator * below",
+        package: MECHANISM,
+        tests: "grid_quantile",
+    },
+    Mutant {
+        name: "grid quantile: sensitivity in rows, scores in parts of rows",
+        file: "crates/mechanism/src/grid_quantile.rs",
+        original: "Sensitivity::new(&each * &Ratio::from(denominator));",
+        planted: "Sensitivity::new(each.clone());",
+        package: MECHANISM,
+        tests: "grid_quantile",
+    },
 ];
 
 #[cfg(test)]
