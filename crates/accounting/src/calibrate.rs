@@ -5,7 +5,7 @@
 
 use whit_core::{Delta, Epsilon, Mechanism, Probability, Ratio, Scale};
 
-use crate::price::cheapest;
+use crate::price::by_notions;
 use crate::search::smallest_passing;
 use crate::{Error, Result, pure};
 
@@ -30,7 +30,8 @@ pub fn laplace_scale(sensitivity_l1: &Ratio, epsilon: Epsilon) -> Result<Scale> 
     Ok(Scale::new(scale)?)
 }
 
-/// The smallest scale of discrete Gaussian noise, on a grid of 24-bit mantissas, within `epsilon` at `delta`.
+/// The smallest scale of discrete Gaussian noise, on a grid of 24-bit mantissas, that concentrated DP proves within `epsilon` at `delta`: on any
+/// grid and for any number of coordinates. [`least_scale`] finds less for a mechanism that is known in full.
 pub fn gaussian_scale(
     sensitivity_l2_square: &Ratio,
     epsilon: Epsilon,
@@ -52,7 +53,7 @@ pub fn gaussian_scale(
                     sensitivity_l2_square,
                     coordinates: 1,
                 };
-                cheapest(&gaussian, delta)
+                by_notions(&gaussian, 0.0, delta)
             });
         priced.is_ok_and(|bound| bound.epsilon <= epsilon && bound.delta <= delta)
     };
@@ -75,6 +76,31 @@ pub fn gaussian_scale(
         });
     }
     Ok(Scale::new(scale_at(found))?)
+}
+
+/// The smallest scale seen to pass, on the same grid, from one that passes down to half of it.
+pub fn least_scale(known: &Scale, mut passes: impl FnMut(&Scale) -> bool) -> Scale {
+    let ratio = known.ratio().to_f64_up();
+    // The place of the float; only where to look rests on it.
+    let exponent = ratio.log2().floor();
+    let steps = (ratio / exponent.exp2() - 1.0) * STEPS_PER_OCTAVE as f64;
+    let octave = exponent - f64::from(SCALE_EXPONENTS.0);
+    let place = (octave.max(0.0) as u64) * STEPS_PER_OCTAVE + steps.max(0.0) as u64;
+    let scale = |place: u64| Scale::new(scale_at(place)).ok();
+    let mut test = |place: u64| scale(place).is_some_and(|scale| passes(&scale));
+    let lowest = place.saturating_sub(STEPS_PER_OCTAVE);
+    if place == 0 || !test(place) {
+        return known.clone();
+    }
+    let found = if test(lowest) {
+        lowest
+    } else {
+        smallest_passing(lowest, place, test)
+    };
+    match scale(found) {
+        Some(found) if found.ratio() < known.ratio() => found,
+        _ => known.clone(),
+    }
 }
 
 /// The scales of the grid in rising order, from `2^-64` at 0 on.

@@ -42,6 +42,17 @@ pub struct Answer {
     pub theorem: &'static str,
 }
 
+impl Answer {
+    /// Of nothing at all.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            bounds: Bracket::ZERO,
+            engine: "closed form",
+            theorem: "nothing was done",
+        }
+    }
+}
+
 impl Composition {
     /// So many times each step, for neighbours of the given relation.
     pub fn new(

@@ -33,6 +33,8 @@ use crate::tilt_laplace::SampledLaplace;
 
 /// What is wanted of each error, relative to the value: `e^-24` is about `4e-11`.
 const DIGITS: f64 = 24.0;
+/// What is wanted of the truncation if a line is much shorter for it: `e^-19` is about `6e-9`.
+const DIGITS_SHORT: f64 = 19.0;
 /// What is wanted of the truncation where atoms keep the integrand from falling.
 const LAPLACE_DIGITS: f64 = 1e-8;
 /// Lines longer than this are not worth while: another engine answers.
@@ -50,6 +52,17 @@ pub(crate) struct Contour {
     lines: Vec<Line>,
     /// How many more may be drawn: a search that needs many is left to another engine.
     draws: u32,
+}
+
+/// Where a line is drawn.
+struct Place {
+    c: f64,
+    /// The cumulants there.
+    sum: Cumulants,
+    /// `T`.
+    period: f64,
+    /// A tilt `r > c` that bounds the aliases from above.
+    alias_tilt: f64,
 }
 
 impl Contour {
@@ -167,20 +180,27 @@ impl Contour {
         Some(place.exp())
     }
 
-    /// The line through `c`, good for epsilons near the given one.
-    fn draw(&self, c: f64, epsilon: f64) -> Option<Line> {
-        let sum = self.cumulants(c)?;
+    /// A line near the saddle point `saddle`, good for epsilons near the given one.
+    fn draw(&self, saddle: f64, epsilon: f64) -> Option<Line> {
+        let sum = self.cumulants(saddle)?;
         // The value is about e^(K - cε)/(c(c+1)) times the width of the saddle, so at least this small.
         let ln_value = sum.ln_moment
-            - c * epsilon
-            - (c * (c + 1.0)).ln()
+            - saddle * epsilon
+            - (saddle * (saddle + 1.0)).ln()
             - 0.5 * (1.0 + sum.variance).ln()
             - 2.0;
-        let (period, alias_tilt) = self.period(c, epsilon, ln_value)?;
+        let Place {
+            c,
+            sum,
+            period,
+            alias_tilt,
+        } = self.place(saddle, sum, epsilon, ln_value)?;
         let step = std::f64::consts::TAU / period;
         let decays: Option<Vec<_>> = self.parts.iter().map(|(part, _)| part.decay(c)).collect();
         let width = (sum.variance + 1.0 / (c * c)).sqrt();
-        let (nodes, truncated) = self.truncate(&decays?, c, step, width)?;
+        // The sum over nodes that gives this value.
+        let whole = libm::exp(ln_value - sum.ln_moment + c * epsilon) * period;
+        let (nodes, truncated) = self.truncate(&decays?, step, width, whole)?;
         let t_max = step * nodes as f64;
         let mut line = Line {
             c,
@@ -238,17 +258,52 @@ impl Contour {
         Some(line)
     }
 
-    /// The period `T` that keeps aliases below the wanted share of the value, and the tilt `r` that shows it.
-    fn period(&self, c: f64, epsilon: f64, ln_value: f64) -> Option<(f64, f64)> {
-        let below = (DIGITS - ln_value).max(1.0) / c;
+    /// Where to draw the line: through the saddle point, or to the left of it if moments explode soon on its right: aliases from
+    /// above then ask for a long period, and a few digits that cancel are the lesser evil.
+    fn place(&self, saddle: f64, sum: Cumulants, epsilon: f64, ln_value: f64) -> Option<Place> {
+        let below = |c: f64| (DIGITS - ln_value).max(1.0) / c;
+        let (above, alias_tilt, at_alias) = self.alias(saddle, below(saddle), epsilon, ln_value)?;
+        let mut best = Place {
+            c: saddle,
+            sum,
+            period: below(saddle).max(above),
+            alias_tilt,
+        };
+        // The value is this many digits, to the base e, above the round-off of its moments.
+        let count: f64 = self.parts.iter().map(|(_, count)| count).sum();
+        let spare = libm::log(1e-9 / (20.0 * UNIT * count)).min(8.0);
+        for share in [0.85, 0.7, 0.55, 0.4] {
+            let c = saddle * share;
+            let period = (at_alias / (alias_tilt - c)).max(below(c));
+            if best.period < 2.0 * below(best.c) || period > 0.8 * best.period {
+                break;
+            }
+            let sum = self.cumulants(c)?;
+            let lost = sum.ln_moment - c * epsilon - (c * (c + 1.0)).ln() - ln_value - 2.0;
+            if lost > spare {
+                break;
+            }
+            best = Place {
+                c,
+                sum,
+                period,
+                alias_tilt,
+            };
+        }
+        Some(best)
+    }
+
+    /// The period that keeps aliases from above below the wanted share of the value; the tilt `r` that shows it, and the exponent that is
+    /// divided by `r - c`.
+    fn alias(&self, c: f64, below: f64, epsilon: f64, ln_value: f64) -> Option<(f64, f64, f64)> {
         // Moments may explode just beyond c, or stay tame for long: from the middle of this list to where it is best.
         const FACTORS: [f64; 9] = [1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 6.0];
         let above = |index: usize| {
             let r = c * FACTORS[index];
-            let needed = self.cumulants(r).map_or(f64::INFINITY, |sum| {
-                (sum.ln_moment - r * epsilon + DIGITS - ln_value) / (r - c)
+            let exponent = self.cumulants(r).map_or(f64::INFINITY, |sum| {
+                sum.ln_moment - r * epsilon + DIGITS - ln_value
             });
-            (needed, r)
+            (exponent / (r - c), r, exponent)
         };
         let (mut index, mut best) = (5_usize, above(5));
         for step in [-1_isize, 1] {
@@ -267,19 +322,20 @@ impl Contour {
                 break;
             }
         }
-        best.0.is_finite().then(|| (below.max(best.0), best.1))
+        best.0.is_finite().then_some(best)
     }
 
     /// How many nodes to sum, and a bound on the sum of all others, relative to `Φ(c)`.
-    fn truncate(&self, decays: &[Decay], c: f64, step: f64, width: f64) -> Option<(usize, f64)> {
-        let wanted = libm::exp(-DIGITS) / (c * (c + 1.0)) / (width * step).max(1.0);
+    fn truncate(
+        &self,
+        decays: &[Decay],
+        step: f64,
+        width: f64,
+        whole: f64,
+    ) -> Option<(usize, f64)> {
+        let wanted = libm::exp(-DIGITS) * whole;
         if let ([(_, count)], [Decay::Laplace(laplace)]) = (self.parts.as_slice(), decays) {
-            return truncate_laplace(
-                laplace,
-                *count,
-                step,
-                LAPLACE_DIGITS / (c * (c + 1.0)) / (width * step).max(1.0),
-            );
+            return truncate_laplace(laplace, *count, step, LAPLACE_DIGITS * whole);
         }
         let power = |low: f64, high: f64| -> f64 {
             let exponents = self
@@ -294,7 +350,7 @@ impl Contour {
         let mut bounds = Vec::new();
         loop {
             let low = edges[edges.len() - 1];
-            let high = low * if edges.len() < 24 { 1.1 } else { 1.3 };
+            let high = low * if edges.len() < 60 { 1.1 } else { 1.3 };
             let nodes = (high - low) / step + 1.0;
             bounds.push(2.0 * power(low, high) * nodes / (low * low));
             if edges.len() % 4 != 0 {
@@ -309,18 +365,27 @@ impl Contour {
                 break;
             }
         }
-        let mut tail = 0.0;
-        let mut chosen = None;
-        for (edge, bound) in edges.iter().zip(&bounds).rev() {
-            if tail + bound > wanted {
-                break;
+        // From far out inwards, as long as what is left out stays below the wanted share.
+        let cut = |wanted: f64| {
+            let mut tail = 0.0;
+            let mut chosen = None;
+            for (edge, bound) in edges.iter().zip(&bounds).rev() {
+                if tail + bound > wanted {
+                    break;
+                }
+                tail += bound;
+                chosen = Some((*edge, tail));
             }
-            tail += bound;
-            chosen = Some((*edge, tail));
-        }
-        // If nothing is small enough, take the longest line we can afford and say how much is missing.
-        let (edge, tail) =
-            chosen.unwrap_or_else(|| (edges[edges.len() - 1], bounds[bounds.len() - 1]));
+            // If nothing is small enough, take the longest line we can afford and say how much is missing.
+            chosen.unwrap_or_else(|| (edges[edges.len() - 1], bounds[bounds.len() - 1]))
+        };
+        // The bounds may hardly fall for long: then some digits less make a line much shorter.
+        let (sharp, short) = (cut(wanted), cut(wanted * libm::exp(DIGITS - DIGITS_SHORT)));
+        let (edge, tail) = if short.0 < 0.6 * sharp.0 {
+            short
+        } else {
+            sharp
+        };
         let nodes = (edge / step).ceil();
         (nodes < NODES_MAX as f64).then_some((nodes as usize, tail * 1.0001))
     }

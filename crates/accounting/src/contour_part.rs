@@ -6,11 +6,13 @@ use std::cell::RefCell;
 
 use crate::contour_line::Line;
 use crate::decay::{Decay, LaplaceDecay};
-use crate::tilt::{Cumulants, Rough, SampledGaussian, Tilted, UNIT, lane_sum, lane_sum_units};
+use crate::tilt::{Cumulants, Rough, SampledGaussian, Tilted, UNIT};
 use crate::tilt_laplace::SampledLaplace;
 
 /// Turns of tilted nodes along one line, at most.
 const TURNS_MAX: f64 = 2e7;
+/// What is wanted of a moment to the power of its count: `e^-30` is about `1e-13`.
+const MOMENT_DIGITS: f64 = 30.0;
 
 /// A mechanism with moments.
 #[derive(Clone, Debug)]
@@ -79,7 +81,8 @@ impl Part {
                 Some(ln_laplace(r, *epsilon) + 1e-14 * (1.0 + r * epsilon))
             }
             Self::Sampled(..) | Self::SampledLaplace(_) => {
-                let (tilted, quadrature) = self.nodes(r, 0.0, 36.0)?;
+                // Aliases are a small share of the value, so a few digits of them are enough.
+                let (tilted, quadrature) = self.nodes(r, 0.0, 12.0)?;
                 let missing = tilted.error + quadrature;
                 Some(tilted.ln_moment + tilted.ln_error + libm::log1p(missing * 1.01) + 1e-15)
             }
@@ -145,7 +148,7 @@ impl Part {
                 for n in 0..=nodes {
                     let t = step * n as f64;
                     let (re, im) = laplace(c, t, *epsilon, real);
-                    let size = re.hypot(im);
+                    let size = (re * re + im * im).sqrt();
                     let error = UNIT * (40.0 + 20.0 * (c + 1.0 + t) * epsilon);
                     let x = Ratio {
                         ln_size: libm::log(size),
@@ -167,23 +170,14 @@ impl Part {
                 }
             }
             Self::Sampled(..) | Self::SampledLaplace(_) => {
-                let (tilted, quadrature) = self.nodes(c, t_max, 34.0 + count.ln())?;
+                let (tilted, quadrature) = self.nodes(c, t_max, MOMENT_DIGITS + count.ln())?;
                 if nodes as f64 * tilted.losses.len() as f64 > TURNS_MAX {
                     return None;
                 }
                 line.ln_moment += count * tilted.ln_moment;
                 line.ln_error += count * tilted.ln_error;
-                let turns: Vec<_> = tilted
-                    .losses
-                    .iter()
-                    .map(|loss| libm::sincos(step * loss))
-                    .collect();
-                let (turn_im, turn_re): (Vec<f64>, Vec<f64>) = turns.into_iter().unzip();
-                let (block_im, block_re): (Vec<f64>, Vec<f64>) = tilted
-                    .losses
-                    .iter()
-                    .map(|loss| libm::sincos(step * BLOCK as f64 * loss))
-                    .unzip();
+                let (turn_re, turn_im) = Spin::turns(&tilted.losses, step);
+                let (block_re, block_im) = Spin::turns(&tilted.losses, step * BLOCK as f64);
                 let mut block = Spin::new(&tilted.weights);
                 let mut spin = block.clone();
                 let mean_abs: f64 = tilted
@@ -192,19 +186,22 @@ impl Part {
                     .zip(&tilted.losses)
                     .map(|(w, l)| w * l.abs())
                     .sum();
+                let (mut re, mut im) = (1.0, 0.0);
                 for n in 0..=nodes {
                     let t = step * n as f64;
                     if n > 0 && n % BLOCK == 0 {
-                        block.turn(&block_re, &block_im);
+                        (re, im) = block.turn(&block_re, &block_im);
                         spin.clone_from(&block);
+                    } else if n > 0 {
+                        (re, im) = spin.turn(&turn_re, &turn_im);
                     }
                     let turns = (n / BLOCK + n % BLOCK) as f64;
                     let error = quadrature
                         + tilted.error
                         + t * (tilted.loss_error + 2.0 * UNIT * mean_abs)
-                        + UNIT * (6.0 * turns + lane_sum_units(tilted.weights.len()) + 8.0);
-                    let (re, im) = (lane_sum(&spin.re), lane_sum(&spin.im));
-                    let size = re.hypot(im);
+                        + UNIT
+                            * (6.0 * turns + (tilted.weights.len() / LANES + LANES) as f64 + 10.0);
+                    let size = (re * re + im * im).sqrt();
                     let x = if n == 0 {
                         Ratio {
                             ln_size: 0.0,
@@ -219,7 +216,6 @@ impl Part {
                         }
                     };
                     tell(n, x);
-                    spin.turn(&turn_re, &turn_im);
                 }
             }
         }
@@ -229,6 +225,8 @@ impl Part {
 
 /// After this many single turns, the next block starts from one long turn, so that turns and their rounding stay few.
 const BLOCK: usize = 32;
+/// So many numbers are turned and added up side by side.
+const LANES: usize = 8;
 
 /// Complex numbers, one for each node of a tilted law.
 #[derive(Clone, Debug)]
@@ -238,22 +236,53 @@ struct Spin {
 }
 
 impl Spin {
+    /// The length is a multiple of [`LANES`]: nothing is added at the end.
     fn new(weights: &[f64]) -> Self {
+        let length = weights.len().next_multiple_of(LANES);
+        let mut re = weights.to_vec();
+        re.resize(length, 0.0);
         Self {
-            re: weights.to_vec(),
-            im: vec![0.0; weights.len()],
+            re,
+            im: vec![0.0; length],
         }
     }
 
-    fn turn(&mut self, cos: &[f64], sin: &[f64]) {
-        for ((re, im), (c, s)) in self
-            .re
-            .iter_mut()
-            .zip(&mut self.im)
-            .zip(cos.iter().zip(sin))
-        {
-            (*re, *im) = (*re * c - *im * s, *re * s + *im * c);
+    /// Cosines and sines of `angle` times each loss, as long as the numbers that they turn.
+    fn turns(losses: &[f64], angle: f64) -> (Vec<f64>, Vec<f64>) {
+        let length = losses.len().next_multiple_of(LANES);
+        let (mut cosines, mut sines) = (Vec::with_capacity(length), Vec::with_capacity(length));
+        for loss in losses {
+            let (sin, cos) = libm::sincos(angle * loss);
+            cosines.push(cos);
+            sines.push(sin);
         }
+        cosines.resize(length, 0.0);
+        sines.resize(length, 0.0);
+        (cosines, sines)
+    }
+
+    /// Turns each by its own angle, and adds them up in lanes: one pass over memory for both.
+    fn turn(&mut self, cos: &[f64], sin: &[f64]) -> (f64, f64) {
+        let (mut sums_re, mut sums_im) = ([0.0; LANES], [0.0; LANES]);
+        let lanes = self.re.chunks_mut(LANES).zip(self.im.chunks_mut(LANES));
+        let turns = cos.chunks(LANES).zip(sin.chunks(LANES));
+        for ((re, im), (cos, sin)) in lanes.zip(turns) {
+            if let (Ok(re), Ok(im), Ok(cos), Ok(sin)) = (
+                <&mut [f64; LANES]>::try_from(&mut *re),
+                <&mut [f64; LANES]>::try_from(&mut *im),
+                <&[f64; LANES]>::try_from(cos),
+                <&[f64; LANES]>::try_from(sin),
+            ) {
+                for lane in 0..LANES {
+                    let (x, y) = (re[lane], im[lane]);
+                    re[lane] = x * cos[lane] - y * sin[lane];
+                    im[lane] = x * sin[lane] + y * cos[lane];
+                    sums_re[lane] += re[lane];
+                    sums_im[lane] += im[lane];
+                }
+            }
+        }
+        (sums_re.iter().sum(), sums_im.iter().sum())
     }
 }
 

@@ -22,8 +22,24 @@ pub(crate) trait Curve {
         None
     }
 
-    /// A first guess of `ε(δ)`.
-    fn guess(&mut self, delta: f64) -> f64;
+    /// A first guess of `ε(δ)`, if there is a number.
+    fn guess(&mut self, _delta: f64) -> f64 {
+        f64::NAN
+    }
+
+    /// Where the curve meets `δ`, from those that find it with fewer questions than a search on all of a float's digits.
+    fn root(&mut self, _delta: f64) -> Option<Root> {
+        None
+    }
+}
+
+/// Where a curve seems to meet `δ`. Only speed and sharpness rest on it.
+pub(crate) struct Root {
+    pub(crate) place: f64,
+    /// How fast `ln δ(ε)` falls there.
+    pub(crate) slope: f64,
+    /// The first steps from there to a proven bound; from one to the next they double.
+    pub(crate) step: f64,
 }
 
 /// The smallest relative step between two tries.
@@ -41,28 +57,30 @@ pub(crate) fn epsilon(curve: &mut (impl Curve + ?Sized), delta: f64) -> Bracket 
         return Bracket::new(0.0, curve.epsilon_max().unwrap_or(f64::INFINITY));
     }
     let limit = curve.epsilon_max().unwrap_or(f64::MAX);
-    let guess = curve.guess(delta);
+    let own = curve.root(delta);
+    let guess = match &own {
+        Some(root) => root.place,
+        None => curve.guess(delta),
+    };
     // Far from zero the profile at zero does not matter, and may be dear.
     let from_zero = guess.is_nan() || guess <= 0.0;
     if from_zero && curve.delta(0.0).upper() <= delta {
         return Bracket::ZERO;
     }
-    let Root { place, slope } = root(curve, guess, delta, limit);
-    let upper = first_below(curve, delta, place, slope, limit);
-    let lower = last_above(curve, delta, place, slope);
+    let root = match own {
+        Some(root) => root,
+        None => search(curve, guess, delta, limit),
+    };
+    let upper = first_below(curve, delta, &root, limit);
+    let lower = last_above(curve, delta, &root);
     if lower == 0.0 && !from_zero && curve.delta(0.0).upper() <= delta {
         return Bracket::ZERO;
     }
     Bracket::new(lower.min(upper), upper)
 }
 
-/// Where the curve seems to meet `δ`, and how fast `ln δ(ε)` falls there. Only speed and sharpness rest on it.
-struct Root {
-    place: f64,
-    slope: f64,
-}
-
-fn root(curve: &mut (impl Curve + ?Sized), guess: f64, delta: f64, limit: f64) -> Root {
+/// Brackets the place, and closes in on it.
+fn search(curve: &mut (impl Curve + ?Sized), guess: f64, delta: f64, limit: f64) -> Root {
     let target = delta.ln();
     let mut excess = |epsilon: f64| curve.delta(epsilon).estimate().max(0.0).ln() - target;
     let start = if guess.is_finite() && guess > 0.0 {
@@ -127,19 +145,16 @@ fn root(curve: &mut (impl Curve + ?Sized), guess: f64, delta: f64, limit: f64) -
     if !(slope.is_finite() && slope > 0.0) {
         slope = 1.0;
     }
-    Root { place, slope }
+    Root {
+        place,
+        slope,
+        step: place.max(f64::MIN_POSITIVE) * STEP_MIN,
+    }
 }
 
 /// The first place tried from `place` upward where the curve is seen at or below `δ`.
-fn first_below(
-    curve: &mut (impl Curve + ?Sized),
-    delta: f64,
-    place: f64,
-    slope: f64,
-    limit: f64,
-) -> f64 {
-    let mut next = place;
-    let mut step = place.max(f64::MIN_POSITIVE) * STEP_MIN;
+fn first_below(curve: &mut (impl Curve + ?Sized), delta: f64, root: &Root, limit: f64) -> f64 {
+    let (mut next, mut step) = (root.place, root.step);
     for _ in 0..TRIES_MAX {
         let found = curve.delta(next).upper();
         if found <= delta {
@@ -149,9 +164,9 @@ fn first_below(
             break;
         }
         // As far as the slope says the bracket is too high, and twice as far as last time.
-        let asked = (found.ln() - delta.ln()) / slope;
+        let asked = (found.ln() - delta.ln()) / root.slope;
         let asked = if asked.is_finite() {
-            asked.min(place)
+            asked.min(root.place)
         } else {
             0.0
         };
@@ -167,9 +182,8 @@ fn first_below(
 }
 
 /// The first place tried from `place` downward where the curve is seen above `δ`; zero if there is none.
-fn last_above(curve: &mut (impl Curve + ?Sized), delta: f64, place: f64, slope: f64) -> f64 {
-    let mut next = place;
-    let mut step = place * STEP_MIN;
+fn last_above(curve: &mut (impl Curve + ?Sized), delta: f64, root: &Root) -> f64 {
+    let (mut next, mut step) = (root.place, root.step);
     for _ in 0..TRIES_MAX {
         if next <= 0.0 {
             break;
@@ -178,7 +192,7 @@ fn last_above(curve: &mut (impl Curve + ?Sized), delta: f64, place: f64, slope: 
         if found > delta {
             return next;
         }
-        let asked = (delta.ln() - found.max(0.0).ln()) / slope;
+        let asked = (delta.ln() - found.max(0.0).ln()) / root.slope;
         let asked = if asked.is_finite() { asked } else { 0.0 };
         next -= step.max(asked);
         step *= 2.0;

@@ -15,6 +15,10 @@
 //! `L(x_i)` by at most `e_i = sup|L''| h²/24`. By Jensen's inequality in each pair of cells and Minkowski's over pairs,
 //! `√(2V_B) >= √(Σ p_i p_j (L(x_i) - L(x_j))²) - 2 max(e_i) Σ p_i` with the cells' masses `p_i` from below.
 //!
+//! *The ends.* Beyond its last centre `ρ` (`tilt.rs`) `G(x) <= G(ρ)e^(-(x-ρ)²/(2σ²))`, and before it `G(x) >= G(ρ)e^(-(x-ρ)²/(2σ²))`,
+//! since `σ²(ln G)' <= ρ - x` on both sides. So beyond `ρ + 7σ` there is less than `2Q(7) < 3e-12` of the whole, and likewise at the other
+//! end. What is left out is neither in a window nor counted as mass outside.
+//!
 //! **By variation.** Where the loss has a density with respect to `x`, integration by parts gives `|∫ G e^(itL) dx| <= V/t`,
 //! with `V` the total variation of `G/L'`. For a unit that leaves or joins, `σ²(ln(G/L'))'` is `-x - 1 + (c+2)π_A` or
 //! `-x - 1 + (1-c)π_A`: the difference of a line and a logistic curve, with at most three zeros, so `G/L'` has at most two
@@ -33,6 +37,8 @@ use crate::tilt::SampledGaussian;
 const LONGER: f64 = 1.25;
 /// Room for the rounding of the estimates here: all of them are far from their bounds' last digits.
 const ROOM: f64 = 1e-9;
+/// Standard deviations beyond the last centre at which the cells of a sampled Gaussian end.
+const REACH: f64 = 7.0;
 
 /// Bounds on `|φ|` for one mechanism at one tilt.
 #[derive(Clone, Debug)]
@@ -143,7 +149,7 @@ impl LaplaceDecay {
 }
 
 impl Windows {
-    /// From the cells of the tilted law in rising or falling order of their losses. Between nodes the density exceeds the
+    /// From the cells of the tilted law, one at least, in rising or falling order of their losses. Between nodes the density exceeds the
     /// larger of its neighbours by a factor of `overshoot` at most.
     pub(crate) fn new(cells: &[Cell], atoms: f64, variation: f64, overshoot: f64) -> Self {
         let total: f64 = cells.iter().map(|cell| cell.mass).sum();
@@ -153,31 +159,30 @@ impl Windows {
             below >= total / 2.0
         });
         let middle = middle.unwrap_or(0);
+        let rest = Outside::new(cells, overshoot);
         let mut windows = Vec::new();
-        let mut add = |first: usize, last: usize| {
-            let outside_variation = if atoms == 0.0 {
-                let left = if first == 0 {
-                    0.0
-                } else {
-                    outside(&cells[..=first], overshoot)
-                };
-                left + outside(&cells[last..], overshoot)
+        let mut add = |growing: &Growing, first: usize, last: usize| {
+            let variation = if atoms == 0.0 {
+                rest.variation(first, last)
             } else {
                 f64::INFINITY
             };
-            windows.extend(window(&cells[first..=last], total, outside_variation));
+            windows.extend(growing.window(total, variation));
         };
         let distance = |from: usize, to: usize| (cells[to].loss - cells[from].loss).abs();
         // From the first cell on, for laws with one heavy tail; and around the middle.
         let mut length = 0.0;
+        let mut growing = Growing::new(&cells[0]);
         for (last, cell) in cells.iter().enumerate().skip(1) {
+            growing.add(cell);
             if distance(0, last) >= length && cell.mass > 1e-25 {
-                add(0, last);
+                add(&growing, 0, last);
                 length = distance(0, last) * LONGER;
             }
         }
         let mut length = 0.0;
         let (mut first, mut last) = (middle, middle);
+        let mut growing = Growing::new(&cells[middle]);
         while first > 0 || last + 1 < cells.len() {
             let down = if first > 0 {
                 distance(middle, first - 1)
@@ -190,12 +195,14 @@ impl Windows {
                 f64::INFINITY
             };
             if down <= up {
-                first -= 1
+                first -= 1;
+                growing.add(&cells[first]);
             } else {
-                last += 1
+                last += 1;
+                growing.add(&cells[last]);
             }
             if distance(first, last) >= length {
-                add(first, last);
+                add(&growing, first, last);
                 length = distance(first, last) * LONGER;
             }
         }
@@ -229,28 +236,52 @@ impl Windows {
     }
 }
 
-/// The window of these cells, if its spread can be bounded.
-fn window(cells: &[Cell], total: f64, variation: f64) -> Option<Window> {
-    let centre = cells[cells.len() / 2].loss;
-    let (mut m0, mut m1, mut m2, mut shift) = (0.0, 0.0, 0.0, 0.0_f64);
-    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-    for cell in cells {
-        let loss = cell.loss - centre;
-        m0 += cell.mass;
-        m1 += cell.mass * loss;
-        m2 += cell.mass * loss * loss;
-        shift = shift.max(cell.shift);
-        low = low.min(loss - cell.radius);
-        high = high.max(loss + cell.radius);
+/// A window that takes in one cell after another. Its sums are around the loss of the first cell that it had.
+struct Growing {
+    centre: f64,
+    /// `Σp`, `Σpx` and `Σpx²`.
+    sums: [f64; 3],
+    /// The largest shift of a cell.
+    shift: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Growing {
+    fn new(cell: &Cell) -> Self {
+        let mut growing = Self {
+            centre: cell.loss,
+            sums: [0.0; 3],
+            shift: 0.0,
+            low: f64::INFINITY,
+            high: f64::NEG_INFINITY,
+        };
+        growing.add(cell);
+        growing
     }
-    let square = 2.0 * (m0 * m2 - m1 * m1) - ROOM * m0 * m2;
-    let root = square.max(0.0).sqrt() - 2.0 * shift * m0;
-    (root > 0.0).then(|| Window {
-        reach: (high - low) / 2.0 * (1.0 + ROOM),
-        spread: 0.5 * root * root * (1.0 - ROOM),
-        outside: (total - m0) * (1.0 - ROOM) - ROOM,
-        variation,
-    })
+
+    fn add(&mut self, cell: &Cell) {
+        let loss = cell.loss - self.centre;
+        self.sums[0] += cell.mass;
+        self.sums[1] += cell.mass * loss;
+        self.sums[2] += cell.mass * loss * loss;
+        self.shift = self.shift.max(cell.shift);
+        self.low = self.low.min(loss - cell.radius);
+        self.high = self.high.max(loss + cell.radius);
+    }
+
+    /// The window of all cells so far, if its spread can be bounded.
+    fn window(&self, total: f64, variation: f64) -> Option<Window> {
+        let [m0, m1, m2] = self.sums;
+        let square = 2.0 * (m0 * m2 - m1 * m1) - ROOM * m0 * m2;
+        let root = square.max(0.0).sqrt() - 2.0 * self.shift * m0;
+        (root > 0.0).then(|| Window {
+            reach: (self.high - self.low) / 2.0 * (1.0 + ROOM),
+            spread: 0.5 * root * root * (1.0 - ROOM),
+            outside: (total - m0) * (1.0 - ROOM) - ROOM,
+            variation,
+        })
+    }
 }
 
 /// `e^-y` from below.
@@ -267,16 +298,86 @@ fn root(square: f64) -> f64 {
     (square + ROOM * ROOM).max(0.0).sqrt() + 1e-15
 }
 
-/// The variation of the density over these cells, to its end and with the jump where they meet the window; beyond the last
-/// cell the density falls to zero.
-fn outside(cells: &[Cell], overshoot: f64) -> f64 {
-    let sup = cells.iter().map(|cell| cell.height).fold(0.0, f64::max);
-    let variation: f64 = cells.iter().map(|cell| cell.variation).sum();
-    // Up to three extrema between nodes, each passed up and down; one more for the edge, half a cell further.
-    (variation + sup * (6.0 * (overshoot - 1.0) + 2.0 * overshoot)) * (1.0 + ROOM)
+/// The variation of the density outside of a window, for every window.
+struct Outside {
+    /// `(variation, supremum)` of all cells up to this one, and from this one on.
+    upto: Vec<(f64, f64)>,
+    from: Vec<(f64, f64)>,
+    overshoot: f64,
+}
+
+impl Outside {
+    fn new(cells: &[Cell], overshoot: f64) -> Self {
+        let grow = |(variation, sup): &mut (f64, f64), cell: &Cell| {
+            (*variation, *sup) = (*variation + cell.variation, sup.max(cell.height));
+            Some((*variation, *sup))
+        };
+        let upto = cells.iter().scan((0.0, 0.0), grow).collect();
+        let mut from: Vec<_> = cells.iter().rev().scan((0.0, 0.0), grow).collect();
+        from.reverse();
+        Self {
+            upto,
+            from,
+            overshoot,
+        }
+    }
+
+    fn variation(&self, first: usize, last: usize) -> f64 {
+        let left = if first == 0 {
+            0.0
+        } else {
+            self.side(self.upto[first])
+        };
+        left + self.side(self.from[last])
+    }
+
+    fn whole(&self) -> f64 {
+        self.side(self.from[0])
+    }
+
+    /// To the end of one side and with the jump where it meets the window; beyond the last cell the density falls to zero.
+    fn side(&self, (variation, sup): (f64, f64)) -> f64 {
+        // Up to three extrema between nodes, each passed up and down; one more for the edge, half a cell further.
+        (variation + sup * (6.0 * (self.overshoot - 1.0) + 2.0 * self.overshoot)) * (1.0 + ROOM)
+    }
+}
+
+/// The integrand of a sampled Gaussian at one place, from both sides: `B` and `π_B` only where a unit changes.
+struct Sides {
+    x: f64,
+    ln_a: f64,
+    ln_b: f64,
+    /// `π_A` and `π_B`.
+    a: f64,
+    b: f64,
+    loss: f64,
+    ln_weight: f64,
 }
 
 impl SampledGaussian {
+    fn sides(&self, x: f64, c: f64) -> Sides {
+        let normal = -0.5 * (x / self.sigma) * (x / self.sigma);
+        let (ln_a, a) = self.ln_a_and_share(x);
+        let (ln_b, b) = match self.change {
+            Change::Replace => self.ln_a_and_share(-x),
+            Change::Remove | Change::Add => (0.0, 0.0),
+        };
+        let (loss, ln_weight) = match self.change {
+            Change::Remove => (ln_a, normal + (c + 1.0) * ln_a),
+            Change::Add => (-ln_a, normal - c * ln_a),
+            Change::Replace => (ln_a - ln_b, normal + (c + 1.0) * ln_a - c * ln_b),
+        };
+        Sides {
+            x,
+            ln_a,
+            ln_b,
+            a,
+            b,
+            loss,
+            ln_weight,
+        }
+    }
+
     /// The cells and the variation of the module text at tilt `c`, on the rough grid.
     pub(crate) fn decay(&self, c: f64) -> Option<Decay> {
         // Fine enough for windows as short as the bulk of the losses; the less noise, the more they crowd together.
@@ -288,14 +389,15 @@ impl SampledGaussian {
         let square = self.sigma * self.sigma;
         let (rho, lambda) = self.ends(c);
         // One further than the centres of G: G/L' has its own, one to the left and one to the right.
-        let first = ((-lambda - 1.0 - 10.0 * self.sigma) / step).floor();
-        let last = ((rho + 1.0 + 10.0 * self.sigma) / step).ceil();
+        let first = ((-lambda - 1.0 - REACH * self.sigma) / step).floor();
+        let last = ((rho + 1.0 + REACH * self.sigma) / step).ceil();
         let count = last - first;
         if count.is_nan() || count > 40_000.0 {
             return None;
         }
-        let xs = || (first as i64..=last as i64).map(|i| step * i as f64);
-        let places: Vec<_> = xs().map(|x| self.place(x, c)).collect();
+        let places: Vec<Sides> = (first as i64..=last as i64)
+            .map(|i| self.sides(step * i as f64, c))
+            .collect();
         let top = places
             .iter()
             .map(|place| place.ln_weight)
@@ -305,7 +407,7 @@ impl SampledGaussian {
             .map(|place| libm::exp(place.ln_weight - top))
             .collect();
         let total: f64 = weights.iter().sum();
-        // The grid misses the true integral by the quadrature error and the ends, which are below 1e-20 of it.
+        // The grid misses the true integral by the quadrature error and the ends, which are below 1e-11 of it (module text).
         let (norm_high, norm_low) = (
             total / (1.0 - rough) * (1.0 + ROOM),
             total / (1.0 + rough) * (1.0 - ROOM),
@@ -320,22 +422,10 @@ impl SampledGaussian {
         let overshoot = libm::exp(step * step * bend_most / 8.0);
         let growth = libm::exp(step / 2.0 / square) * (1.0 + ROOM);
         let mut cells: Vec<Cell> = Vec::with_capacity(places.len());
-        for ((x, place), weight) in xs().zip(&places).zip(&weights) {
-            let ln_a = match self.change {
-                Change::Add => -place.loss,
-                Change::Remove => place.loss,
-                Change::Replace => self.ln_a(x).0,
-            };
+        for (place, weight) in places.iter().zip(&weights) {
+            let Sides { x, a, b, .. } = *place;
             // π grows by at most e^(dw): A grows too.
-            let a = self.share(x, ln_a);
-            let a_next = (a * growth).min(1.0);
-            let (b, b_next) = match self.change {
-                Change::Replace => {
-                    let b = self.share(-x, ln_a - place.loss);
-                    (b, (b * growth).min(1.0))
-                }
-                _ => (0.0, 0.0),
-            };
+            let (a_next, b_next) = ((a * growth).min(1.0), (b * growth).min(1.0));
             let slope = match self.change {
                 Change::Remove => -x + (c + 1.0) * a,
                 Change::Add => -x - c * a,
@@ -350,8 +440,8 @@ impl SampledGaussian {
             } else {
                 let ln_share = |x: f64, ln_a: f64| libm::log(self.rate) + (x - 0.5) / square - ln_a;
                 let ln_slope = match self.change {
-                    Change::Replace => ln_share(x, ln_a).max(ln_share(-x, ln_a - place.loss)),
-                    _ => ln_share(x, ln_a),
+                    Change::Replace => ln_share(x, place.ln_a).max(ln_share(-x, place.ln_b)),
+                    _ => ln_share(x, place.ln_a),
                 };
                 libm::exp(place.ln_weight - top - ln_slope)
             };
@@ -378,7 +468,7 @@ impl SampledGaussian {
                 variation,
             });
         }
-        let whole = outside(&cells, overshoot);
+        let whole = Outside::new(&cells, overshoot).whole();
         Some(Decay::Windows(Windows::new(&cells, 0.0, whole, overshoot)))
     }
 }

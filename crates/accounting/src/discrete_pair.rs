@@ -23,8 +23,6 @@
 //! **Partition selection** with the optimal curve for `(ε, δ)` is `(ε, δ)`-DP for one key, in both directions. Little is lost:
 //! the curve meets `δ(ε')` of the black box at `ε' >= ε` (one unit or none) and, where some `π(n)` is `(1-δ)/(1+e^ε)`, at 0.
 
-use whit_core::{Probability, Ratio};
-
 use crate::Bracket;
 use crate::lattice_pair::{LatticePair, Shape};
 
@@ -38,42 +36,6 @@ pub(crate) fn randomized_response(epsilon: f64, categories: u64) -> LatticePair 
     // e^-ε₀ is the weight of each other value, beside 1 for the true one.
     let keep = -(others * (-unit).exp()).ln_1p();
     three(unit, keep, keep - unit, keep - unit, categories)
-}
-
-/// The same by the probability of the true value.
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "events say it this way; they are not lowered to pairs yet"
-    )
-)]
-pub(crate) fn randomized_response_keeping(keep: &Probability, categories: u64) -> LatticePair {
-    let keep = keep.ratio();
-    let others = Ratio::from(categories - 1);
-    let change = difference(&Ratio::one(), keep);
-    let one = change
-        .checked_div(&others)
-        .expect("there are at least two categories");
-    let (more, less) = if *keep >= one {
-        (keep, &one)
-    } else {
-        (&one, keep)
-    };
-    if less.is_zero() {
-        // Only one of both inputs can give its value: the other losses are 0.
-        let infinite = bracket(more);
-        let masses = vec![(-infinite).ln_1p()];
-        let mut pair = LatticePair::symmetric(Bracket::exact(1.0), 0, 1, masses);
-        (pair.infinite, pair.missing) = (infinite, infinite);
-        return pair;
-    }
-    let quotient = more.checked_div(less).expect("it is not zero");
-    // Next to 1 the logarithm needs the difference from it.
-    let above = difference(&quotient, &Ratio::one());
-    let unit = bracket(&above).ln_1p();
-    let (high, low) = (bracket(more).ln(), bracket(less).ln());
-    three(unit, high, low, bracket(&one).ln(), categories)
 }
 
 /// A mechanism that is `ε₀`-DP, and of which nothing else is known.
@@ -153,15 +115,6 @@ fn count(value: u64) -> Bracket {
     crate::lattice_pair::integer(i128::from(value))
 }
 
-fn bracket(ratio: &Ratio) -> Bracket {
-    Bracket::new(ratio.to_f64_down(), ratio.to_f64_up())
-}
-
-/// `a - b` for `a >= b`.
-fn difference(a: &Ratio, b: &Ratio) -> Ratio {
-    Ratio::from_rbig(a.as_rbig() - b.as_rbig()).expect("the first is not smaller")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,21 +160,5 @@ mod tests {
                 is_a_pair(&discrete_laplace(epsilon / 50.0, shift).expect("few"));
             }
         }
-    }
-
-    #[test]
-    fn keeping_is_the_same_as_its_epsilon() {
-        let keep = |n, d| Probability::new(Ratio::new(n, d).expect("d")).expect("at most one");
-        for (n, d, categories) in [(3, 4, 2), (1, 4, 2), (1, 2, 5), (1, 10, 5)] {
-            let pair = randomized_response_keeping(&keep(n, d), categories);
-            is_a_pair(&pair);
-            let (n, d) = (n as f64, d as f64);
-            let truth = (n / d * (categories - 1) as f64 / (1.0 - n / d)).ln().abs();
-            assert!((pair.unit.estimate() - truth).abs() < 1e-14);
-        }
-        let never = randomized_response_keeping(&keep(1, 1), 3);
-        assert_eq!(never.infinite, Bracket::exact(1.0));
-        let other = randomized_response_keeping(&keep(0, 1), 3);
-        assert_eq!(other.infinite, Bracket::exact(0.5));
     }
 }

@@ -3,12 +3,16 @@
 //! grows with everything else, so each is a search on one number; both ends of what is found were tried: at one the upper
 //! bound of the composition's delta keeps the target, at the other the lower bound breaks it.
 
-use crate::curve::{self, Curve};
+use crate::curve::{self, Curve, Root};
 use crate::{Answer, Bracket, Composition, Error, Result};
 
 /// Parameters are searched between these.
 const LEAST: f64 = 1e-9;
 const MOST: f64 = 1e12;
+/// The secant rule ends with a step this small; the error of the last one is about its square.
+const SECANT: f64 = 1e-6;
+/// The bounds are this far from the root at first: a parameter with more digits is of no use, and each try asks a composition.
+const STEP: f64 = 1e-11;
 
 /// A target `(ε, δ)` with both numbers in range.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,16 +85,12 @@ impl<F: Fn(f64) -> Result<Composition>> Curve for Sweep<F> {
         Bracket::ZERO
     }
 
-    fn epsilon_max(&self) -> Option<f64> {
-        None
-    }
-
-    /// Doubling or halving from one to a pair of neighbours, and then false position in logarithms.
-    fn guess(&mut self, delta: f64) -> f64 {
+    /// Doubling or halving from one to a pair of neighbours, and then the secant rule in logarithms.
+    fn root(&mut self, delta: f64) -> Option<Root> {
         let target = delta.ln();
         let mut excess =
             |parameter: f64| self.delta(parameter).estimate().max(1e-320).ln() - target;
-        let (mut place, mut value) = (1.0, excess(1.0));
+        let (mut place, mut value) = (1.0_f64, excess(1.0));
         let factor = if value > 0.0 { 2.0 } else { 0.5 };
         let (mut other, mut other_value) = (place, value);
         while (value > 0.0) == (factor > 1.0) && (LEAST..MOST).contains(&place) {
@@ -98,17 +98,26 @@ impl<F: Fn(f64) -> Result<Composition>> Curve for Sweep<F> {
             place *= factor;
             value = excess(place);
         }
+        // Where the profile has a jump or a bend that stops it, the general search goes on.
         for _ in 0..20 {
             let (x, y) = (place.ln(), other.ln());
-            let next = (x - value * (x - y) / (value - other_value)).exp();
-            if !(next.is_finite() && next > 0.0) || (next / place - 1.0).abs() < 1e-7 {
+            let slope = (value - other_value) / (y - x);
+            let next = (x + value / slope).exp();
+            if !(slope > 0.0 && slope.is_finite() && next > 0.0 && next.is_finite()) {
                 break;
+            }
+            if (next / place - 1.0).abs() < SECANT {
+                return Some(Root {
+                    place: next,
+                    slope: slope / next,
+                    step: next * STEP,
+                });
             }
             (other, other_value) = (place, value);
             place = next;
             value = excess(place);
         }
-        place
+        None
     }
 }
 

@@ -168,10 +168,20 @@ impl SampledGaussian {
         (value, (18.0 + 8.0 * w.abs()) * value.abs())
     }
 
-    /// `π_A(x) = q e^w/A`, given `ln A(x)`.
-    pub(crate) fn share(&self, x: f64, ln_a: f64) -> f64 {
+    /// `ln A(x)` and `π_A(x) = q e^w/A`, both up to `1e-11` of their size.
+    pub(crate) fn ln_a_and_share(&self, x: f64) -> (f64, f64) {
         let w = (x - 0.5) / (self.sigma * self.sigma);
-        libm::exp(libm::log(self.rate) + w - ln_a).min(1.0)
+        if w > 30.0 {
+            let rest = (1.0 - self.rate) / self.rate * libm::exp(-w);
+            let ln_a = w + libm::log(self.rate) + libm::log1p(rest);
+            return (ln_a, 1.0 / (1.0 + rest));
+        }
+        let grown = libm::expm1(w);
+        let ln_a = libm::log1p(self.rate * grown);
+        // 1 + (e^w - 1) has lost all but this much of e^w.
+        let power = if w > -10.0 { 1.0 + grown } else { libm::exp(w) };
+        let share = self.rate * power / (1.0 + self.rate * grown);
+        (ln_a, share.min(1.0))
     }
 
     pub(crate) fn place(&self, x: f64, c: f64) -> Place {

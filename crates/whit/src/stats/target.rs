@@ -83,6 +83,40 @@ impl Target {
         })
     }
 
+    /// Less noise than that, if the price of what it makes leaves room: concentrated DP knows no more of Gaussian noise than its spread.
+    pub(crate) fn sharpen(&self, noise: Noise, event: impl Fn(&Noise) -> Option<Event>) -> Noise {
+        let Noise::Gaussian(scale) = &noise else {
+            return noise;
+        };
+        let covers = |scale: &Scale| {
+            let event = event(&Noise::Gaussian(scale.clone()));
+            event.is_some_and(|event| self.covers(&event).unwrap_or(false))
+        };
+        Noise::Gaussian(calibrate::least_scale(scale, covers))
+    }
+
+    /// The same for several kinds of noise at once: the smallest share of all of them, in millionths or so, that leaves no price above this.
+    pub(crate) fn share(&self, event: impl Fn(&Ratio) -> Option<Event>) -> Ratio {
+        let share = |parts: u64| Ratio::new(u128::from(parts), SHARES).expect("not zero");
+        if self.mechanism != NoiseKind::Gaussian {
+            return Ratio::one();
+        }
+        let covers = |parts: u64| {
+            let event = event(&share(parts));
+            event.is_some_and(|event| self.covers(&event).unwrap_or(false))
+        };
+        let (mut fails, mut passes) = (SHARES as u64 / 2, SHARES as u64);
+        while passes - fails > 1 {
+            let middle = fails.midpoint(passes);
+            if covers(middle) {
+                passes = middle;
+            } else {
+                fails = middle;
+            }
+        }
+        share(passes)
+    }
+
     /// Epsilon for something of several equal parts. An accountant rounds each of them up, and each sum; so the whole is
     /// lowered, mostly by one unit in the last place, until their sum does not pass what was asked.
     pub(crate) fn epsilon_in(&self, parts: u32) -> Result<Epsilon> {
@@ -162,6 +196,9 @@ impl Target {
         Ok(price.epsilon <= self.epsilon && price.delta <= self.delta)
     }
 }
+
+/// Noise is shared out in so many parts.
+const SHARES: u128 = 1 << 20;
 
 /// A factor for squared sensitivities, one in a trillion above one: the losses of several parts are rounded up before they are
 /// added, and their sum must not pass that of the whole.

@@ -21,6 +21,7 @@ impl<R: Relation> Rows<R> {
     pub(super) fn new(target: &Target, contribution: Contribution) -> Result<Self> {
         let count = Count::new(contribution);
         let noise = target.noise(1, count.sensitivity_l1(), count.sensitivity_l2())?;
+        let noise = target.sharpen(noise, |noise| Some(count.with_noise(noise).event()));
         Ok(Self {
             noisy: count.with_noise(&noise),
             count,

@@ -41,6 +41,7 @@ impl<R: Relation> Distinct<R> {
             (Some(_), Some(_)) => (Of::ValuesOfUnits, values()?),
         };
         let noise = target.noise(1, distinct.sensitivity_l1(), distinct.sensitivity_l2())?;
+        let noise = target.sharpen(noise, |noise| Some(distinct.with_noise(noise).event()));
         Ok(Self {
             noisy: distinct.with_noise(&noise),
             distinct,

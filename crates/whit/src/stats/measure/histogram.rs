@@ -22,6 +22,7 @@ impl<R: Relation> Bins<R> {
     ) -> Result<Self> {
         let histogram = Histogram::new(bounds, bins, contribution)?;
         let noise = target.noise(1, histogram.sensitivity_l1(), histogram.sensitivity_l2())?;
+        let noise = target.sharpen(noise, |noise| Some(histogram.with_noise(noise).event()));
         Ok(Self {
             noisy: histogram.with_noise(&noise),
             histogram,

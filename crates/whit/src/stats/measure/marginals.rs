@@ -55,6 +55,7 @@ impl<R: Relation> Table<R> {
         let all: Vec<usize> = (0..columns.len()).collect();
         let marginals = Marginals::new(domains, &[&all], contribution)?;
         let noise = target.noise(1, marginals.sensitivity_l1(), marginals.sensitivity_l2())?;
+        let noise = target.sharpen(noise, |noise| Some(marginals.with_noise(noise).event()));
         Ok(Self {
             noisy: marginals.with_noise(&noise),
             columns,

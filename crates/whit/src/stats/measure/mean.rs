@@ -18,6 +18,7 @@ impl<R: Relation> Mean<R> {
     pub(super) fn new(target: &Target, contribution: Contribution, bounds: Bounds) -> Result<Self> {
         let mean = BoundedMean::new(bounds, contribution);
         let noise = target.noise(1, mean.sensitivity_l1(), mean.sensitivity_l2())?;
+        let noise = target.sharpen(noise, |noise| Some(mean.with_noise(noise).ok()?.event()));
         let noisy = mean.with_noise(&noise).map_err(own_words)?;
         Ok(Self { mean, noise, noisy })
     }

@@ -18,6 +18,7 @@ impl<R: Relation> Sum<R> {
     pub(super) fn new(target: &Target, contribution: Contribution, bounds: Bounds) -> Result<Self> {
         let sum = BoundedSum::new(bounds, contribution);
         let noise = target.noise(1, sum.sensitivity_l1(), sum.sensitivity_l2())?;
+        let noise = target.sharpen(noise, |noise| Some(sum.with_noise(noise).ok()?.event()));
         Ok(Self {
             noisy: sum.with_noise(&noise).map_err(own_words)?,
             sum,

@@ -1,8 +1,8 @@
 //! The variance of values in bounds, or its root: two sums and, unless it is public, a count, for equal parts of the budget.
 
-use whit_core::{Confidence, Entropy, Event, Relation};
+use whit_core::{Confidence, Entropy, Event, Ratio, Relation, Scale};
 use whit_mechanism::{
-    BoundedVariance, Bounds, Contribution, NoisyVariance, Release, VarianceNoise,
+    BoundedVariance, Bounds, Contribution, Noise, NoisyVariance, Release, VarianceNoise,
     standard_deviation,
 };
 
@@ -23,6 +23,26 @@ pub(crate) struct Variance<R: Relation> {
 pub(super) enum Root {
     Variance,
     StandardDeviation,
+}
+
+/// A share of all noise.
+fn lowered(noise: &VarianceNoise, share: &Ratio) -> Option<VarianceNoise> {
+    let lower = |noise: &Noise| {
+        let scale = |scale: &Scale| Scale::new(scale.ratio() * share).ok();
+        Some(match noise {
+            Noise::Laplace(full) => Noise::Laplace(scale(full)?),
+            Noise::Gaussian(full) => Noise::Gaussian(scale(full)?),
+        })
+    };
+    let count = match &noise.count {
+        Some(noise) => Some(lower(noise)?),
+        None => None,
+    };
+    Some(VarianceNoise {
+        sum: lower(&noise.sum)?,
+        squares: lower(&noise.squares)?,
+        count,
+    })
 }
 
 impl<R: Relation> Variance<R> {
@@ -50,6 +70,11 @@ impl<R: Relation> Variance<R> {
             squares: target.noise(parts, square_l1, square_l2)?,
             count: count_noise,
         };
+        let share = target.share(|share| {
+            let less = lowered(&noise, share)?;
+            Some(variance.with_noise(&less).ok()?.event())
+        });
+        let noise = lowered(&noise, &share).unwrap_or(noise);
         Ok(Self {
             noisy: variance.with_noise(&noise).map_err(own_words)?,
             variance,
