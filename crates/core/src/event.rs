@@ -52,8 +52,9 @@ pub enum Mechanism {
         categories: u64,
     },
     /// A mechanism whose log-ratio of output probabilities between neighbours varies, over all outputs, by at most `epsilon`
-    /// (bounded range), such as the exponential mechanism. It is `epsilon`-DP and concentrated four times as well as a
-    /// mechanism of which only that is known.
+    /// (bounded range), such as the exponential mechanism; or an average of such over coins that do not depend on data, which
+    /// need not have that range itself, but no divergence above theirs. It is `epsilon`-DP and concentrated four times as well
+    /// as a mechanism of which only that is known.
     BoundedRange {
         /// The bound on the range, and on the loss.
         epsilon: Ratio,

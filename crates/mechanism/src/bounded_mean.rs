@@ -23,7 +23,8 @@
 //!   it is the same.
 //! **Fixed point.** Sums count half steps of the grid, so that the middle is exact.
 //! **Error.** With `p = (mean - L)/w` the mean is off by about `((1-p) Z₁ - p Z₂)/n`. [`share_interval`](crate::share_interval) makes an interval
-//!   for `p = A/(A+B)` that holds at the stated confidence for any number of rows.
+//!   for `p = A/(A+B)` that holds at the stated confidence for any number of rows. Its ends are rounded outward: the mean that they hold is
+//!   that of the values on the grid, exactly.
 
 use whit_core::{
     Confidence, Entropy, Event, L1, L2, Neighbours, Ratio, Relation, Secret, Sensitivity,
@@ -31,7 +32,7 @@ use whit_core::{
 
 use crate::additive::{Additive, Noise};
 use crate::share_interval::share_interval;
-use crate::{Bounds, Contribution, Estimate, Release, Result};
+use crate::{Bounds, Contribution, Error, Estimate, Release, Result};
 
 /// The mean of values in public bounds.
 #[derive(Clone, Copy, Debug)]
@@ -42,12 +43,24 @@ pub struct BoundedMean<R: Relation> {
 }
 
 /// What the data gives to a mean: the sums of the distances from both ends of the range, in half steps, and how many rows there
-/// are, with a value or without.
+/// are, with a value or without. Released by the mean that made them, or one like it.
 pub struct MeanParts {
+    of: Origin,
     above: Secret<i128>,
     below: Secret<i128>,
     rows: Secret<i64>,
 }
+
+/// What makes one mean another, all of it public: what is free of noise here is not so there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Origin {
+    bounds: Bounds,
+    contribution: Contribution,
+    neighbours: Neighbours,
+}
+
+/// Room for the rounding of shares, which are at most one: see the comments in `estimate`.
+const ROOM: f64 = 1.0 / (1_u64 << 50) as f64;
 
 impl<R: Relation> BoundedMean<R> {
     /// A mean over rows that were bounded so.
@@ -56,6 +69,14 @@ impl<R: Relation> BoundedMean<R> {
             bounds,
             contribution,
             relation: std::marker::PhantomData,
+        }
+    }
+
+    fn origin(&self) -> Origin {
+        Origin {
+            bounds: self.bounds,
+            contribution: self.contribution,
+            neighbours: R::NEIGHBOURS,
         }
     }
 
@@ -122,6 +143,7 @@ impl<R: Relation> BoundedMean<R> {
             }
         }
         MeanParts {
+            of: self.origin(),
             above: Secret::new(above),
             below: Secret::new(below),
             rows: Secret::new(count),
@@ -133,7 +155,7 @@ impl<R: Relation> BoundedMean<R> {
         let noise = noise.in_steps(&self.half_step())?;
         let l2 = Sensitivity::from_square(self.moves_l2_square());
         Ok(NoisyMean {
-            bounds: self.bounds,
+            of: self.origin(),
             count_is_public: self.count_is_public(),
             sums: Additive::new(&noise, Sensitivity::new(self.moves_l1()), l2),
             noise,
@@ -143,7 +165,7 @@ impl<R: Relation> BoundedMean<R> {
 
 /// A mean with its noise, ready to release as often as its event is paid for.
 pub struct NoisyMean<R: Relation> {
-    bounds: Bounds,
+    of: Origin,
     count_is_public: bool,
     sums: Additive<R>,
     /// In half steps.
@@ -156,7 +178,8 @@ impl<R: Relation> NoisyMean<R> {
         self.sums.event_of(if self.count_is_public { 1 } else { 2 })
     }
 
-    /// Adds the noise and the error bars. Spends one `event`.
+    /// Adds the noise and the error bars. Spends one `event`. Refuses the parts of a mean with other bounds, another contribution or
+    /// another relation, whatever they are.
     pub fn release(
         &self,
         parts: MeanParts,
@@ -173,9 +196,12 @@ impl<R: Relation> NoisyMean<R> {
         parts: MeanParts,
         entropy: &mut impl Entropy,
     ) -> Result<Release<[i128; 2]>> {
+        if parts.of != self.of {
+            return Err(Error::OtherStatistic);
+        }
         if self.count_is_public {
             // The number of rows is the same for all neighbours: it may leave without noise.
-            let both = i128::from(parts.rows.expose()) * 2 * i128::from(self.bounds.width());
+            let both = i128::from(parts.rows.expose()) * self.row();
             let above = self.sums.release(parts.above, entropy)?;
             return Ok(above.map(|above| [above, both.saturating_sub(above)]));
         }
@@ -185,26 +211,39 @@ impl<R: Relation> NoisyMean<R> {
         Ok(noisy.map(|noisy| [noisy[0], noisy[1]]))
     }
 
-    /// Post-processing.
+    /// `w`, what a row adds to both sums together, in half steps.
+    fn row(&self) -> i128 {
+        2 * i128::from(self.of.bounds.width())
+    }
+
+    /// Post-processing. Sums are whole numbers until they are divided.
     fn estimate(&self, [above, below]: [i128; 2], confidence: Confidence) -> Estimate {
-        let (a, b) = (above as f64, below as f64);
-        let row = 2.0 * self.bounds.width() as f64;
-        let both = (a + b).max(row);
-        let share = 0.5 + 0.5 * (a - b) / both;
+        // All of n w, if the number of rows n is public.
+        let both = above.saturating_add(below).max(self.row());
+        let apart = above.saturating_sub(below);
+        // Two conversions and a division, relative to at most one, then a sum: off by less than 2.2 · 2^-53 where it is not clamped.
+        let at = |apart: i128| 0.5 + 0.5 * (apart as f64 / both as f64).clamp(-1.0, 1.0);
+        let share = at(apart);
         let [low, high] = if self.count_is_public {
-            let off = self.sums.half_width(confidence) as f64 / both;
-            [share - off, share + off]
+            // A off by t is B off by -t.
+            let half_width = self.sums.half_width(confidence);
+            let off = i128::try_from(half_width.saturating_mul(2)).unwrap_or(i128::MAX);
+            [at(apart.saturating_sub(off)), at(apart.saturating_add(off))]
         } else {
-            share_interval(&self.noise, confidence, [a, b])
+            // Off by at most 5 · 2^-53.
+            share_interval(&self.noise, confidence, [above, below])
         };
-        let grid = self.bounds.grid();
+        // Bounds are made of floats, so these are exact.
+        let bounds = self.of.bounds;
         let [lower, upper] =
-            [self.bounds.lower(), self.bounds.upper()].map(|steps| grid.value(i128::from(steps)));
-        let at = |share: f64| (lower + share * (upper - lower)).clamp(lower, upper);
+            [bounds.lower(), bounds.upper()].map(|steps| bounds.grid().value(i128::from(steps)));
+        // Three roundings more, each 2^-53 of the width at most: with those above less than `ROOM` of it. The last one is of the
+        // sum: less than to the next float.
+        let at = |share: f64| lower + share * (upper - lower);
         Estimate {
-            answer: at(share),
-            low: at(low.min(share)),
-            high: at(high.max(share)),
+            answer: at(share).clamp(lower, upper),
+            low: at(low.min(share) - ROOM).next_down().clamp(lower, upper),
+            high: at(high.max(share) + ROOM).next_up().clamp(lower, upper),
         }
     }
 }
@@ -411,6 +450,66 @@ mod tests {
                 let [_, other, _] = measured(&mean::<ReplaceOne>(units), &noise, rows);
                 assert!(one.min(other) > 0.929, "{rows:?} {noise:?}: {one} {other}");
             }
+        }
+    }
+
+    /// Three quarters of many rows at `first` and the others at `second`, both seen from `at`, which is far from zero.
+    fn rounded_outward<R: Relation>(at: f64, below: f64, [first, second]: [f64; 2]) {
+        let bounds = Bounds::new(at - below, at + 1.0).expect("a range");
+        let mean = BoundedMean::<R>::new(bounds, Contribution::Row);
+        let noisy = mean.with_noise(&laplace(2, 1)).expect("in range");
+        for seed in 0..10 {
+            let row = |i| at + if i % 4 < 3 { first } else { second };
+            let parts = mean.aggregate((0..100_000).map(row));
+            let release = noisy.release(parts, confidence(0.999_999), &mut Seeded::new(seed));
+            let Estimate { answer, low, high } = *release.expect("entropy").value();
+            assert!(at - below <= low && low <= answer && answer <= high && high <= at + 1.0);
+            // Exactly, relative to `at`.
+            let truth = first + (second - first) / 4.0;
+            assert!(low - at <= truth && truth <= high - at, "{low} {high}");
+            assert!(high - low <= 0.5, "{low} {high}");
+        }
+    }
+
+    /// Ranges so narrow and so far away that floats hardly divide them, and more rows than noise can move: all that is uncertain is how
+    /// ends are rounded. Floats are an eighth apart there.
+    #[test]
+    fn ends_are_rounded_outward() {
+        for (below, rows) in [
+            (0.0, [0.0, 0.125]),
+            (1.0, [0.125, 0.25]),
+            (1.0, [0.25, 0.125]),
+            (1.0, [-0.25, 0.25]),
+        ] {
+            for at in [1e15, -1e15] {
+                rounded_outward::<AddRemove>(at, below, rows);
+                rounded_outward::<ReplaceOne>(at, below, rows);
+            }
+        }
+    }
+
+    /// What is public in one mean is not in another.
+    #[test]
+    fn parts_of_another_mean_are_refused() {
+        fn parts<R: Relation>(upper: f64, contribution: Contribution) -> MeanParts {
+            let bounds = Bounds::new(-100.0, upper).expect("a range");
+            BoundedMean::<R>::new(bounds, contribution).aggregate([1.0, 2.0])
+        }
+        let (row, unit) = (Contribution::Row, Contribution::RowsPerUnit(1));
+        let noisy = mean::<ReplaceOne>(row).with_noise(&laplace(150, 1));
+        let noisy = noisy.expect("in range");
+        let release = |parts| {
+            noisy
+                .release(parts, confidence(0.5), &mut Seeded::new(1))
+                .err()
+        };
+        assert_eq!(release(parts::<ReplaceOne>(50.0, row)), None);
+        for other in [
+            parts::<ReplaceOne>(50.0, unit),
+            parts::<ReplaceOne>(60.0, row),
+            parts::<AddRemove>(50.0, row),
+        ] {
+            assert_eq!(release(other), Some(Error::OtherStatistic));
         }
     }
 

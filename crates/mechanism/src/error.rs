@@ -40,6 +40,18 @@ pub enum Error {
         /// Is the count public?
         public: bool,
     },
+    /// Shares of several quantiles that are not in order, or not different.
+    #[error("shares do not grow")]
+    SharesNotGrowing,
+    /// A share with too large a denominator for scores that are whole numbers.
+    #[error("a share is no fraction with a denominator up to {max}")]
+    ShareTooFine {
+        /// The largest denominator that passes.
+        max: u64,
+    },
+    /// What one statistic made of the data was given to the noise of another.
+    #[error("these sums are those of another statistic")]
+    OtherStatistic,
     /// The constant-time table would be too long.
     #[error("noise of this scale has no constant-time sampler")]
     NoConstantTime,
@@ -58,9 +70,12 @@ impl Fault for Error {
     fn kind(&self) -> FaultKind {
         match self {
             Self::Unit(error) => error.kind(),
-            Self::EmptyRange { .. } | Self::CountOutOfRange { .. } | Self::CountNoise { .. } => {
-                FaultKind::Invalid
-            }
+            Self::EmptyRange { .. }
+            | Self::CountOutOfRange { .. }
+            | Self::CountNoise { .. }
+            | Self::SharesNotGrowing
+            | Self::ShareTooFine { .. }
+            | Self::OtherStatistic => FaultKind::Invalid,
             Self::NoConstantTime | Self::Halted { .. } => FaultKind::Refused,
             Self::Entropy(_) => FaultKind::Bug,
         }
@@ -73,6 +88,9 @@ impl Fault for Error {
             Self::EmptyRange { .. } => "empty_range",
             Self::CountOutOfRange { .. } => "count_out_of_range",
             Self::CountNoise { .. } => "count_noise",
+            Self::SharesNotGrowing => "shares_not_growing",
+            Self::ShareTooFine { .. } => "share_too_fine",
+            Self::OtherStatistic => "other_statistic",
             Self::NoConstantTime => "no_constant_time",
             Self::Halted { .. } => "halted",
         }
@@ -90,6 +108,11 @@ impl Fault for Error {
             }
             Self::CountNoise { public: true } => "give noise for the sum alone".into(),
             Self::CountNoise { public: false } => "give noise for the count too".into(),
+            Self::SharesNotGrowing => "give each share once, the smallest first".into(),
+            Self::ShareTooFine { .. } => "round the share, to six digits for example".into(),
+            Self::OtherStatistic => {
+                "release with noise prepared by the statistic that read the data".into()
+            }
             Self::NoConstantTime => {
                 "coarsen the grid until the scale is at most 256 grid steps".into()
             }

@@ -83,10 +83,7 @@ impl<R: Relation> GridQuantile<R> {
                 max: WIDTH_MAX + 1,
             });
         }
-        let (numerator, denominator) = parts(share).ok_or(Error::CountOutOfRange {
-            what: "the denominator of a share",
-            given: u64::MAX,
-            min: 1,
+        let (numerator, denominator) = parts(share).ok_or(Error::ShareTooFine {
             max: DENOMINATOR_MAX,
         })?;
         let epsilon = epsilon.to_ratio();
@@ -421,7 +418,25 @@ mod tests {
         assert!(replaced(2.0).convicted, "the sensitivity of add/remove");
     }
 
-    /// At the extremes of shares, budgets and values; and never further off than the bound says.
+    /// No more often than the confidence leaves, one time in two; and not much more rarely where the bound is close: half of the rows are
+    /// below the middle, a few in it, and all points above are wrong by these.
+    #[test]
+    fn ranks_are_no_further_off_than_the_bound_says() {
+        let median = quantile::<AddRemove>((1, 2), 1 << 10, 1.0);
+        let bound = median.rank_error(confidence(0.5));
+        let wrong = bound.floor() as usize + 1;
+        let rows = [vec![0; 2 * wrong], vec![1; wrong], vec![1 << 10; wrong]].concat();
+        let e = errors(&rows, 0.5, (1 << 10) + 1);
+        let mut entropy = Seeded::new(seed(535));
+        let (draws, mut beyond) = (4000, 0);
+        for _ in 0..draws {
+            let release = median.release(Secret::new(rows.clone()), &mut entropy);
+            beyond += u32::from(e[release.expect("entropy").into_value() as usize] > bound);
+        }
+        assert!(draws / 20 < beyond && beyond <= draws / 2, "{beyond}");
+    }
+
+    /// At the extremes of shares, budgets and values.
     #[test]
     fn edges() {
         let mut entropy = Seeded::new(534);
@@ -465,5 +480,9 @@ mod tests {
                 (good, good)
             );
         }
+        assert_eq!(
+            new(&fine, whole(0.0, 1.0)).err(),
+            Some(Error::ShareTooFine { max: 1 << 20 })
+        );
     }
 }

@@ -7,12 +7,15 @@
 //!   pairs too, and of the one that was chosen only the value is released. So a value that many rows share is divided between
 //!   the sides as if its rows were spread over one step of the grid.
 //! **Requires.** Rows bounded by the same [`Contribution`] the statistic was made with, at most `k` for each unit.
-//! **Guarantee.** A composition of `D = floor(log2 m) + 1` mechanisms, one for each level of the recursion, each of bounded range
-//!   `ε/D`; hence `ε`-DP and `ε²/(8D)`-zCDP. What a level does depends on the answers of those above.
+//! **Guarantee.** Given the numbers that order ties, which are drawn independently of the data, a composition of
+//!   `D = floor(log2 m) + 1` mechanisms, one for each level of the recursion, each of bounded range `ε/D`. Hence it is priced as such:
+//!   `ε`-DP and `ε²/(8D)`-zCDP. What a level does depends on the answers of those above. (The release alone, an average over
+//!   the numbers, may have a wider range.)
 //! **Proof.** Fix the numbers that order ties, the same ones for rows that both neighbours have. Then each level, given those above,
 //!   has bounded range `ε/D`: see [`quantile_tree`](crate::quantile_tree). The law of the release is the average over these numbers,
 //!   whose law is the same for both neighbours. All divergences by which events are priced (hockey-stick, Rényi) are jointly
-//!   quasi-convex, so the average is no further apart than the worst of its parts, alone or composed with other events.
+//!   quasi-convex, so the average is no further apart than the worst of its parts, alone or composed with other events: as if the
+//!   numbers were published first, for nothing.
 //!   Dropping the numbers from the answers is post-processing.
 //! **Sampler.** Exact: that of `Quantile`, on the grid refined by `t` bits. One sort, and one pass for each level.
 //! **Which.** [`JointQuantiles`](crate::JointQuantiles) finds them all at once. Under replace-one its errors are half to two thirds for up to twenty shares,
@@ -57,14 +60,16 @@ impl<R: Relation> Quantiles<R> {
         contribution: Contribution,
         epsilon: Epsilon,
     ) -> Result<Self> {
-        let growing = shares.windows(2).all(|pair| pair[0] < pair[1]);
-        if shares.is_empty() || shares.len() > SHARES_MAX || !growing {
+        if !(1..=SHARES_MAX).contains(&shares.len()) {
             return Err(Error::CountOutOfRange {
-                what: "the number of different, growing shares",
+                what: "the number of shares",
                 given: shares.len() as u64,
                 min: 1,
                 max: SHARES_MAX as u64,
             });
+        }
+        if shares.windows(2).any(|pair| pair[0] >= pair[1]) {
+            return Err(Error::SharesNotGrowing);
         }
         let epsilon_level = epsilon
             .to_ratio()
@@ -167,7 +172,7 @@ impl<R: Relation> Quantiles<R> {
 mod tests {
     use super::*;
     use crate::doubt::{confidence, judge, seed};
-    use whit_core::{AddRemove, Neighbours, ReplaceOne};
+    use whit_core::{AddRemove, Fault, Neighbours, ReplaceOne};
     use whit_testkit::{FailingEntropy, Seeded, SeededBits};
 
     fn shares(of: &[u64], out_of: u64) -> Vec<Probability> {
@@ -206,10 +211,16 @@ mod tests {
     fn rejects_what_are_no_shares() {
         let new = |shares: &[Probability]| {
             let bounds = Bounds::new(0.0, 1.0).expect("a range");
-            Quantiles::<AddRemove>::new(shares, bounds, Contribution::Row, Epsilon::ZERO).is_ok()
+            let made =
+                Quantiles::<AddRemove>::new(shares, bounds, Contribution::Row, Epsilon::ZERO);
+            made.err().map(|error| error.code())
         };
-        assert!(!new(&[]) && !new(&shares(&[2, 1], 3)) && !new(&shares(&[1, 1], 3)));
-        assert!(new(&shares(&[0, 1, 3], 3)) && new(&shares(&[3], 3)) && new(&shares(&[0], 3)));
+        assert_eq!(new(&[]), Some("count_out_of_range"));
+        assert_eq!(new(&shares(&[2, 1], 3)), Some("shares_not_growing"));
+        assert_eq!(new(&shares(&[1, 1], 3)), Some("shares_not_growing"));
+        for of in [&[0, 1, 3][..], &[3], &[0]] {
+            assert_eq!(new(&shares(of, 3)), None);
+        }
     }
 
     /// The last quartile of two: a replaced row moves the sliver above `v` from an error of one to none.

@@ -530,6 +530,14 @@ pub const MUTANTS: &[Mutant] = &[
         tests: "joint_",
     },
     Mutant {
+        name: "joint quantiles: no room for the rounding of many rows",
+        file: "crates/mechanism/src/sample/joint_path.rs",
+        original: "(cells - 1 + levels + (1 << 18));",
+        planted: "(0 * cells + levels + (1 << 18));",
+        package: MECHANISM,
+        tests: "joint_",
+    },
+    Mutant {
         name: "grid quantile: a score moves twice as far",
         file: "crates/mechanism/src/grid_quantile.rs",
         original: "(self.denominator * below - target).max(target",

@@ -152,7 +152,7 @@ pub(super) struct Proposal {
 }
 
 impl Proposal {
-    fn draw<B: Bits>(sums: &JointSums, bits: &mut B) -> Self {
+    pub(super) fn draw<B: Bits>(sums: &JointSums, bits: &mut B) -> Self {
         let levels = sums.left.len();
         let mut proposal = Self {
             path: Vec::with_capacity(levels),

@@ -24,7 +24,7 @@ pub(crate) struct Field<'a> {
     pub(crate) sorted: &'a [i64],
     /// The first point.
     pub(crate) first: i64,
-    /// The last point, less than `2^62` from the first.
+    /// The last point, at most `2^62` from the first.
     pub(crate) last: i64,
 }
 

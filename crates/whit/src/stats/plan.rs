@@ -216,6 +216,17 @@ mod tests {
                             auto.range = Some(Range::Auto);
                             variants.push(auto);
                         }
+                        // Few values, which are chosen from in another way.
+                        if statistic == Statistic::Median {
+                            for statistic in [Statistic::Median, quantiles(&[0.9])] {
+                                let mut stepped = request.clone();
+                                stepped.statistic = statistic;
+                                stepped.range =
+                                    Some(Range::with_step(0.0, 10.0, 1.0).expect("few"));
+                                assert_eq!(stepped.mechanism(), Ok(NoiseKind::PermuteAndFlip));
+                                variants.push(stepped);
+                            }
+                        }
                         variants.push(request);
                     }
                 }
