@@ -50,6 +50,14 @@ fn epsilon(steps: Vec<(Step, u64)>, delta: f64) -> Box<dyn Fn() -> Bracket> {
     })
 }
 
+/// By Fourier transforms alone.
+fn by_grid(step: Step, count: u64, delta: f64) -> Box<dyn Fn() -> Bracket> {
+    Box::new(move || {
+        let composition = Composition::new(AddRemove, [(step.clone(), count)]).expect("in range");
+        composition.epsilon_by_grid(delta).expect("priced").bounds
+    })
+}
+
 fn sampled(rate: f64, noise_multiplier: f64) -> Step {
     Step::PoissonGaussian {
         rate,
@@ -136,6 +144,36 @@ fn cases() -> Vec<Case> {
             500.0,
             Box::new(calibrate),
         ),
+        case(
+            "c1-grid",
+            "DP-SGD q=.01 σ=4 T=10⁴, FFT engine",
+            20.0,
+            by_grid(sampled(0.01, 4.0), 10_000, 1e-5),
+        ),
+        case(
+            "c2-grid",
+            "DP-SGD q=256/60000 σ=1.1 T=14062, FFT engine",
+            20.0,
+            by_grid(sampled(256.0 / 60_000.0, 1.1), 14_062, 1e-5),
+        ),
+        case(
+            "c3-grid",
+            "DP-SGD q=.001 σ=.8 T=6·10⁴, FFT engine",
+            20.0,
+            by_grid(sampled(0.001, 0.8), 60_000, 1e-5),
+        ),
+        case(
+            "c4-grid",
+            "DP-SGD q=.001 σ=1 T=10⁶, FFT engine",
+            20.0,
+            by_grid(sampled(0.001, 1.0), 1_000_000, 1e-6),
+        ),
+        case(
+            "c5-grid",
+            "DP-SGD q=.01 σ=.5 T=1000, FFT engine",
+            20.0,
+            by_grid(sampled(0.01, 0.5), 1_000, 1e-5),
+        ),
     ]
 }
 
@@ -188,9 +226,10 @@ fn main() {
             continue;
         }
         let (_, median, found) = ours(&case.answer);
-        let google = peer("dp-accounting", case.name);
-        let prv = (case.name != "calibration")
-            .then(|| peer("prv-accountant", case.name))
+        let name = case.name.trim_end_matches("-grid");
+        let google = peer("dp-accounting", name);
+        let prv = (name != "calibration")
+            .then(|| peer("prv-accountant", name))
             .flatten();
         let cell = |number: Option<f64>, digits: usize| {
             number.map_or("–".into(), |number| format!("{number:.digits$}"))

@@ -553,6 +553,20 @@ mod tests {
         }
     }
 
+    /// Contour integrals in mpmath with 30 digits: where `ln A` would lose digits by cancellation.
+    #[test]
+    fn golden_rates_next_to_one() {
+        for (rate, sigma, count, delta, golden) in [
+            (0.999999999999, 0.23, 50, 1e-5, 1954.3871093438),
+            (0.999999999, 0.25, 20, 1e-2, 611.144260414385),
+            (0.99999999, 0.28, 200, 1e-2, 4873.619156398504),
+            (0.999999999999, 0.21, 50, 1e-2, 2019.97220810),
+        ] {
+            let found = epsilon(&[(sampled(rate, sigma, Replace), count)], delta);
+            check(found, golden, 1e-11, 1e-5);
+        }
+    }
+
     /// Exact residue sums in mpmath.
     #[test]
     fn golden_laplace() {

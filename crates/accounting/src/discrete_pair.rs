@@ -27,7 +27,7 @@ use crate::Bracket;
 use crate::lattice_pair::{LatticePair, Shape};
 
 /// More masses are not worth while: another engine answers.
-const MASSES_MAX: u64 = 1 << 16;
+pub(crate) const MASSES_MAX: u64 = 1 << 16;
 
 /// `m`-ary randomized response with `Pr[true value] = e^ε₀/(e^ε₀ + m - 1)`; `m >= 2`.
 pub(crate) fn randomized_response(epsilon: f64, categories: u64) -> LatticePair {

@@ -86,7 +86,7 @@ const ALLOCATION: Origin = Origin {
 };
 const SHUFFLE: Origin = Origin {
     engine: "shuffle",
-    theorem: "amplification by shuffling, clone pair [FMT21]",
+    theorem: "amplification by shuffling, clone pair [FMT21] (not known to be attained)",
 };
 const BATCHES: Origin = Origin {
     engine: "shuffled batches",
@@ -172,6 +172,22 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// The grid, whatever else could answer; for steps that have moments.
+    pub(crate) fn by_grid(parts: Vec<Lowered>) -> Result<Self> {
+        let mut pairs = Vec::new();
+        for part in parts {
+            match part {
+                Lowered::Pair(pair, count) => add(&mut pairs, pair, count),
+                _ => {
+                    return Err(Error::NoEngine {
+                        what: "a step without a density of losses, on a grid,",
+                    });
+                }
+            }
+        }
+        Ok(Self::Grid(Box::new(grid_as_fine(&pairs, Fineness::USUAL))))
     }
 
     pub(crate) fn origin(&self) -> Origin {
@@ -386,11 +402,15 @@ fn residues(pairs: &[(Pair, u64)]) -> Option<LaplaceSum> {
 }
 
 fn grid(pairs: &[(Pair, u64)]) -> Pld {
+    grid_as_fine(pairs, FINENESS)
+}
+
+fn grid_as_fine(pairs: &[(Pair, u64)], fineness: Fineness) -> Pld {
     let parts = pairs
         .iter()
         .map(|(pair, count)| Part::new(pair, *count))
         .collect();
-    Pld::new(parts, FINENESS)
+    Pld::new(parts, fineness)
 }
 
 /// All discrete steps as one list of atoms, if it is short.

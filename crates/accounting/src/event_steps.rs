@@ -216,14 +216,17 @@ impl Steps {
                 epsilon: towards(epsilon),
                 delta: 0.0,
             },
-            Mechanism::Approximate { epsilon, delta } => Step::Approximate {
-                epsilon: towards(epsilon),
-                delta: share(delta),
-            },
-            Mechanism::PartitionSelection { epsilon, delta } => Step::PartitionSelection {
-                epsilon: towards(epsilon),
-                delta: share(delta),
-            },
+            // An event has as many selections as keys that neighbours differ at, whatever the relation.
+            Mechanism::Approximate { epsilon, delta }
+            | Mechanism::PartitionSelection { epsilon, delta }
+                if side == Side::Upper || matches!(part, Mechanism::Approximate { .. }) =>
+            {
+                Step::Approximate {
+                    epsilon: towards(epsilon),
+                    delta: share(delta),
+                }
+            }
+            Mechanism::PartitionSelection { .. } => return Some(()),
             Mechanism::Concentrated { rho } => Step::Concentrated { rho: towards(rho) },
             _ => return None,
         };

@@ -247,7 +247,7 @@ pub(crate) fn lower(
                 Direction::Add
             };
             let allocation = Allocation::new(*steps, *noise_multiplier, direction);
-            Lowered::Allocation(Box::new(allocation), count.saturating_mul(*epochs))
+            Lowered::Allocation(Box::new(allocation), all_epochs(count, *epochs)?)
         }
         Step::ShuffledBatches {
             batches,
@@ -255,7 +255,7 @@ pub(crate) fn lower(
             epochs,
         } => {
             alone?;
-            let epochs = count.saturating_mul(*epochs);
+            let epochs = all_epochs(count, *epochs)?;
             Lowered::ShuffledBatches(ShuffledBatches::new(
                 *batches,
                 epochs,
@@ -265,8 +265,18 @@ pub(crate) fn lower(
         }
         Step::Shuffled { users, epsilon } => {
             alone?;
-            Lowered::Shuffled(Shuffled::new(*users, *epsilon), count)
+            match side {
+                Side::Upper => Lowered::Shuffled(Shuffled::new(*users, *epsilon), count),
+                // That the clone pair is attained is not known.
+                Side::Lower => Lowered::Nothing,
+            }
         }
+    })
+}
+
+fn all_epochs(count: u64, epochs: u64) -> Result<u64> {
+    count.checked_mul(epochs).ok_or(Error::NoEngine {
+        what: "more than 2^64 epochs",
     })
 }
 

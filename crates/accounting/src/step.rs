@@ -71,7 +71,7 @@ pub enum Step {
         /// The probability with which the key of one unit is shown.
         delta: f64,
     },
-    /// The output probabilities on two neighbours; both directions are priced.
+    /// The output probabilities on two neighbours. Which is which does not matter: both orders are priced, the same for all tables.
     Tabulated {
         /// On the one.
         p: Vec<f64>,
@@ -160,6 +160,14 @@ impl Step {
             Self::RandomAllocation { .. } => "random_allocation_gaussian",
             Self::ShuffledBatches { .. } => "shuffled_batches_gaussian",
             Self::Shuffled { .. } => "shuffled_ldp",
+        }
+    }
+
+    /// How often it is run each time: more than once only for what comes in epochs.
+    pub(crate) fn epochs(&self) -> u64 {
+        match self {
+            Self::RandomAllocation { epochs, .. } | Self::ShuffledBatches { epochs, .. } => *epochs,
+            _ => 1,
         }
     }
 
@@ -259,9 +267,15 @@ impl Step {
             Self::Exponential { epsilon } | Self::PermuteAndFlip { epsilon } => {
                 finite("epsilon", *epsilon)
             }
-            Self::Approximate { epsilon, delta } | Self::PartitionSelection { epsilon, delta } => {
+            Self::Approximate { epsilon, delta } => {
                 finite("epsilon0", *epsilon).and(slack("delta0", *delta))
             }
+            Self::PartitionSelection { epsilon, delta } => finite("epsilon0", *epsilon)
+                .and(slack("delta0", *delta))
+                .and(only(
+                    Neighbours::AddRemove,
+                    "add_remove: a unit that changes its key changes two; write approx_dp twice",
+                )),
             Self::Tabulated { p, q } => {
                 let valid = !p.is_empty() && crate::loss_list::LossList::tabulated(p, q).is_some();
                 within(

@@ -215,8 +215,14 @@ pub fn most_steps(compose: impl Fn(u64) -> Result<Composition>, target: Target) 
     while surely < 1 << 53 && ask(surely)?.bounds.lower() <= target.delta {
         surely += (surely - passes).max(1);
     }
+    // Beyond what can be counted nothing was tried.
+    let most = if surely < 1 << 53 {
+        (surely - 1) as f64
+    } else {
+        f64::INFINITY
+    };
     Ok(Answer {
-        bounds: Bracket::new(passes as f64, (surely - 1) as f64),
+        bounds: Bracket::new(passes as f64, most),
         ..first
     })
 }

@@ -25,9 +25,15 @@
 //! `(ρ, λ)` = `(c+1, 0)`, `(0, c)`, `(2c+1, 0)`; so what is left out there is at most a geometric series of the last node.
 //!
 //! **Round-off.** Nodes are short multiples of a short step, so `x` is exact. `w = (x-½)/σ²` has three roundings, which move
-//! `ln A` by `π_A |w|` times as much; `π_A |w| <= 2(1+|w|)|ln A|` (for `w < 0` from `|w|e^w <= 1-e^w`, for `w > 0` from
-//! `we^w <= (1+w)(e^w-1)` where `q(e^w-1) <= 1` and from `π_A <= 1`, `ln A >= ln 2`, `w <= ln A + ln(1/q)` elsewhere). With the
-//! roundings of `expm1` and `log1p`, `ln A` errs by at most `u (10 + 8(1+|w|)) |ln A|`, where `u = 2^-53`.
+//! `ln A` by `π_A |w|` times as much. Let `z = q(1-e^w)`, so that `A = 1-z`, and `u = 2^-53`.
+//! - `w >= 0`: `ln A = log1p(-z)`; four roundings of `z` move it by at most `4u|z|/(1+|z|) <= 4u ln A`, and `π_A w <= 2(1+w) ln A`: from
+//!   `we^w <= (1+w)(e^w-1)` where `q(e^w-1) <= 1`, and from `π_A <= 1`, `ln A >= ln 2`, `w <= ln A + ln(1/q)` elsewhere.
+//! - `w < 0`, `z <= ½`: likewise, with `z/(1-z) <= 2z <= 2|ln A|` and `π_A|w| <= 2q|w|e^w <= 2z`.
+//! - `w < 0`, `z > ½`: near `z = 1` digits would cancel. `A = (1-q) + qe^w`, where `1-q` is exact as `q > ½`, and a sum of positive numbers: its relative error
+//!   is at most `u(5+3|w|)`, at most `u(8+5|w|)|ln A|` since `|ln A| >= ln 2`.
+//!
+//! With the rounding of the logarithm, `ln A` errs by at most `u(18+8|w|)|ln A|`. Where `e^w` is beyond the floats, `ln A = w + ln q + log1p((1-q)e^(-w)/q)`, term
+//! by term.
 
 use crate::pair::Change;
 
@@ -37,6 +43,8 @@ pub(crate) const UNIT: f64 = f64::EPSILON / 2.0;
 const REACH: f64 = 10.0;
 /// Larger grids are not worth while: another engine answers.
 const NODES_MAX: f64 = 40_000.0;
+/// `e^w` is a float up to here.
+const EXPONENT_MAX: f64 = 700.0;
 /// Nodes lighter than this share of the heaviest are dropped, and counted as error.
 const LIGHT: f64 = 1e-19;
 
@@ -160,28 +168,42 @@ impl SampledGaussian {
     /// `ln A(x)` and its round-off in units of `u`.
     pub(crate) fn ln_a(&self, x: f64) -> (f64, f64) {
         let w = (x - 0.5) / (self.sigma * self.sigma);
-        let value = if w > 30.0 {
-            w + libm::log(self.rate) + libm::log1p((1.0 - self.rate) / self.rate * libm::exp(-w))
+        if w > EXPONENT_MAX {
+            let (ln_rate, rest) = (libm::log(self.rate), self.rest(w));
+            let value = w + ln_rate + libm::log1p(rest);
+            return (value, 8.0 * (w + ln_rate.abs() + value.abs()));
+        }
+        let grown = self.rate * libm::expm1(w);
+        let value = if grown < -0.5 {
+            libm::log((1.0 - self.rate) + self.rate * libm::exp(w))
         } else {
-            libm::log1p(self.rate * libm::expm1(w))
+            libm::log1p(grown)
         };
         (value, (18.0 + 8.0 * w.abs()) * value.abs())
+    }
+
+    /// `(1-q)/(q e^w)`.
+    fn rest(&self, w: f64) -> f64 {
+        (1.0 - self.rate) / self.rate * libm::exp(-w)
     }
 
     /// `ln A(x)` and `π_A(x) = q e^w/A`, both up to `1e-11` of their size.
     pub(crate) fn ln_a_and_share(&self, x: f64) -> (f64, f64) {
         let w = (x - 0.5) / (self.sigma * self.sigma);
-        if w > 30.0 {
-            let rest = (1.0 - self.rate) / self.rate * libm::exp(-w);
-            let ln_a = w + libm::log(self.rate) + libm::log1p(rest);
-            return (ln_a, 1.0 / (1.0 + rest));
+        if w > EXPONENT_MAX {
+            return (self.ln_a(x).0, 1.0 / (1.0 + self.rest(w)));
         }
         let grown = libm::expm1(w);
-        let ln_a = libm::log1p(self.rate * grown);
         // 1 + (e^w - 1) has lost all but this much of e^w.
         let power = if w > -10.0 { 1.0 + grown } else { libm::exp(w) };
-        let share = self.rate * power / (1.0 + self.rate * grown);
-        (ln_a, share.min(1.0))
+        let (a, ln_a) = if self.rate * grown < -0.5 {
+            let a = (1.0 - self.rate) + self.rate * power;
+            (a, libm::log(a))
+        } else {
+            let a = 1.0 + self.rate * grown;
+            (a, libm::log1p(self.rate * grown))
+        };
+        (ln_a, (self.rate * power / a).min(1.0))
     }
 
     pub(crate) fn place(&self, x: f64, c: f64) -> Place {

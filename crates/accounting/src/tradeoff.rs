@@ -77,9 +77,16 @@ pub(crate) fn advantage(curve: &mut impl Curve) -> Bracket {
 /// after it.
 pub(crate) fn posterior(curve: &mut impl Curve, prior: f64, rate: f64) -> Bracket {
     if rate <= 0.0 {
-        // A rejection without false positives is certain.
-        let certain = curve.infinite().upper() > 0.0 && prior > 0.0;
-        return Bracket::exact(if certain { 1.0 } else { prior });
+        // A rejection without false positives is certain, if there is one.
+        let certain = |mass: f64| {
+            if mass > 0.0 && prior > 0.0 {
+                1.0
+            } else {
+                prior
+            }
+        };
+        let infinite = curve.infinite();
+        return Bracket::new(certain(infinite.lower()), certain(infinite.upper()));
     }
     let hit = Bracket::exact(prior) * true_positives(curve, rate);
     let miss = (Bracket::exact(1.0) - prior.into()) * rate.into();
