@@ -391,6 +391,33 @@ mod tests {
         check("pub-053", laplace(0.05, 4), 100, 1e-9, 12.500716199634856);
     }
 
+    /// Tilts are so small then that there is no float below them to search from.
+    #[test]
+    fn losses_at_the_end_of_floats_are_answered() {
+        let half = Bracket::exact(0.5).ln();
+        for unit in [
+            Bracket::exact(1e300),
+            Bracket::exact(1e308),
+            Bracket::exact(f64::MAX),
+            Bracket::new(f64::MAX, f64::INFINITY),
+        ] {
+            let masses = vec![half - unit, half, half];
+            for count in [1, 3, 300, 1 << 40] {
+                let pair = LatticePair::symmetric(unit, -1, 1, masses.clone());
+                let mut lattice = Lattice::power(pair, count).expect("has losses");
+                for delta in [1e-300, 1e-5, 0.4] {
+                    let found = lattice.epsilon(delta);
+                    // Half of the losses are one unit, the others next to none.
+                    assert!(
+                        found.upper() >= 0.4 * unit.lower(),
+                        "{unit:?} {count}: {found:?}"
+                    );
+                    assert!(found.lower().is_finite(), "{unit:?} {count}: {found:?}");
+                }
+            }
+        }
+    }
+
     fn response(epsilon: f64, categories: u64) -> LatticePair {
         pair::randomized_response(epsilon, categories)
     }

@@ -63,6 +63,11 @@ impl TiltedSum {
     }
 }
 
+/// Where a search among logarithms starts: a tilt of zero would have no end of halves.
+fn ln_start(tilt: f64) -> f64 {
+    tilt.max(f64::MIN_POSITIVE).ln()
+}
+
 impl Lattice {
     /// The law under a tilt, in plain floats.
     pub(crate) fn estimate(&self, tilt: f64) -> Estimate {
@@ -106,7 +111,7 @@ impl Lattice {
         let step = self.step().estimate();
         let spread = self.ahead().variance.sqrt().max(1e-300);
         let mut far = (DECAY_MAX / step).ln();
-        let mut near = (1e-3 / (step * spread)).ln().min(far - 3.0);
+        let mut near = ln_start(1e-3 / (step * spread)).min(far - 3.0);
         while far - near > 0.1 {
             let middle = near.midpoint(far);
             let law = self.estimate(from - middle.exp());
@@ -151,7 +156,7 @@ impl Lattice {
         let spread = self.ahead().variance.sqrt().max(1e-300);
         let distance = (self.ahead().index - index) as f64;
         let low = (1e-4 / (step * (spread + distance.abs()))).min(high / 2.0);
-        let (mut low, mut high) = (low.ln(), high.ln());
+        let (mut low, mut high) = (ln_start(low), high.ln());
         while high - low > 0.02 {
             let middle = low.midpoint(high);
             if slope(middle.exp()) < 0.0 {
@@ -271,7 +276,7 @@ impl Lattice {
         };
         let spread = self.ahead().variance.sqrt().max(1e-300);
         let mut high = (DECAY_MAX / step).ln();
-        let mut low = (0.01 / (step * spread)).ln().min(high - 3.0);
+        let mut low = ln_start(0.01 / (step * spread)).min(high - 3.0);
         for _ in 0..60 {
             if high - low < 0.01 {
                 break;

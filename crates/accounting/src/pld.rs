@@ -80,6 +80,8 @@ const CELLS_USED: f64 = 0.94;
 const ATOMS_APART: f64 = 4.0;
 /// The largest tilt of one step.
 const THETA_MAX: f64 = 30.0;
+/// Squares of larger steps are beyond the floats.
+const STEP_MAX: f64 = 1e100;
 /// How much wider than asked a step may be to save half of the cells.
 const WIDER: f64 = 1.5;
 /// An answer is narrow if its width is below this many of the shares that were asked for.
@@ -184,6 +186,9 @@ impl Pld {
         // A window that does not fit takes wider steps, and new grids for them.
         let fitting = circle.window.width() / (0.99 * self.cells_max as f64);
         if circle.cells > self.cells_max {
+            if fitting.is_nan() || fitting >= STEP_MAX {
+                return None;
+            }
             step = self.aligned(fitting);
             grids = self.grids(&saddle, step, outside);
             circle = self.circle(aim, &saddle, step, &grids, outside);
@@ -233,7 +238,7 @@ impl Pld {
             let span = outline.top(delta) - outline.bottom(mass);
             step = step.max(span / (self.cells_max / 2) as f64);
         }
-        (step <= worthless && step > 0.0).then(|| self.aligned(step))
+        (step <= worthless && step > 0.0 && step < STEP_MAX).then(|| self.aligned(step))
     }
 
     /// How much of one part may be below its grid, and how much of its profile beyond.
@@ -382,7 +387,8 @@ impl Pld {
             } else {
                 ATOMS_APART
             };
-            (atoms && span.is_finite() && span >= least * step)
+            // Beyond, no float is a multiple of the step.
+            (atoms && span >= least * step && span <= 1e15 * step)
                 .then_some((span, part.count as f64 * span))
         });
         let heaviest = spans.max_by(|a, b| a.1.total_cmp(&b.1));
@@ -483,7 +489,8 @@ fn lattices(
     // If the step does not meet both atoms, it should meet the heavier.
     let meets_both = (cells_between - cells_between.round()).abs() < 1e-6 && cells_between > 0.5;
     let meets_all = meets_both && is_two_atoms(profile);
-    if ends.atoms && (meets_all || cells_between >= ATOMS_APART) {
+    let known = ends.bottom.lower().is_finite() && ends.top.upper().is_finite();
+    if ends.atoms && known && (meets_all || cells_between >= ATOMS_APART) {
         let near = 0.25 * step;
         let at_top = profile.tails(last - near).p.upper();
         let at_bottom = 1.0 - profile.tails(least + near).p.lower();

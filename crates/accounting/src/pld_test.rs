@@ -4,6 +4,8 @@ use super::*;
 use crate::atoms::Atoms;
 use crate::gaussian::Gaussian;
 use crate::pair::Change::{self, Add, Remove, Replace};
+use crate::{Composition, Step};
+use whit_core::Neighbours;
 
 fn gaussian(sigma: f64) -> Pair {
     Pair::Gaussian { sigma }
@@ -501,4 +503,47 @@ fn nothing_costs_nothing() {
     assert_eq!(none.delta(1.0), Bracket::ZERO);
     let mut zero = pld(&[(gaussian(1.0), 0)]);
     assert_eq!(zero.epsilon(1e-6), Bracket::ZERO);
+}
+
+/// Noise so small that powers of losses, or losses themselves, are beyond the floats: an answer, and never too small a one.
+#[test]
+fn tiny_noise_is_answered() {
+    let ask = |step: Step, count: u64, delta: f64| {
+        let steps = Composition::new(Neighbours::AddRemove, [(step, count)]).expect("in range");
+        let asked = std::time::Instant::now();
+        let found = steps.epsilon(delta).expect("answered").bounds;
+        // Far more than it takes, as machines may be busy.
+        assert!(asked.elapsed().as_secs() < 10, "{steps:?} {delta:e}");
+        found
+    };
+    let sensitivity = 1.0;
+    for scale in [1e-3, 5e-4, 1e-5, 1e-100, 1e-300, 1e-306, 1e-310] {
+        for rate in [1e-300, 0.1, 0.5, 1.0 - 1e-16] {
+            // The largest loss: what 1-q adds to q e^(1/b) is below its last digit.
+            let most = 1.0 / scale + libm::log(rate);
+            for count in [3.0, 10.0] {
+                let step = Step::PoissonLaplace {
+                    rate,
+                    scale,
+                    sensitivity,
+                };
+                let found = ask(step, count as u64, 1e-5);
+                let what = format!("{rate:e} {scale:e} {count}: {found:?}");
+                // It is seen each time with this chance.
+                let seen = libm::pow(rate / 2.0, count);
+                let least = count * most + libm::log1p(-1e-5 / seen);
+                let fits = seen <= 1e-5 || found.upper() >= least * (1.0 - 1e-12);
+                assert!(fits, "{what}: {least}");
+                assert!(found.lower() <= count * most * (1.0 + 1e-12), "{what}");
+            }
+        }
+    }
+    for scale in [1e-3, 1e-300, 1e-306, 1e-310, 5e-324] {
+        let found = ask(Step::Laplace { scale, sensitivity }, 300, 1e-5);
+        let most = 300.0 / scale;
+        assert!(
+            found.lower() <= most && found.upper() >= 0.9 * most,
+            "{scale:e}: {found:?}"
+        );
+    }
 }

@@ -479,6 +479,12 @@ impl Profile for PairProfile {
                 stay.ln()
             } else if end.lower() == f64::INFINITY {
                 end
+            } else if end.lower() > FAR {
+                // The power itself may be beyond the floats; this one is not.
+                let whole = end + rate.ln();
+                let above = whole + (stay * (-whole).exp()).ln_1p();
+                let below = (whole.exp() - rate).ln_1p();
+                if whole.lower() > 0.0 { above } else { below }
             } else {
                 (rate * end.exp_m1()).ln_1p()
             }
@@ -633,6 +639,37 @@ mod tests {
                 let below = bottom.lower() * (1.0 + 1e-12);
                 assert!(profile.tails(below).p.holds(1.0));
                 assert!(profile.tails(bottom.upper() * (1.0 - 1e-12)).p.upper() < 1.0 - 1e-6);
+            }
+        }
+    }
+
+    /// `ln(1 - q + q e^(1/b))`, by mpmath 1.3.0, and less the like with `-1/b` for a unit that changes; and where only its size is known.
+    #[test]
+    fn ends_beyond_the_powers_are_finite() {
+        for (rate, scale, truth) in [
+            (0.5, 1.0 / 1024.0, 1_023.306_852_819_440_1),
+            (0.1, 1.0 / 2048.0, 2_045.697_414_907_006),
+            (0.5, 1.0 / 709.75, 709.056_852_819_440_1),
+            (2.0_f64.powi(-1000), 1.0 / 1024.0, 330.852_819_440_054_7),
+            (2.0_f64.powi(-1030), 1.0 / 704.0, 4.812_927_002_620_305e-5),
+        ] {
+            let Ends { top, .. } = profile("laplace", rate, scale, Change::Remove).ends();
+            let room = 1e-13 * (truth + 1.0 / scale);
+            assert!(
+                top.lower() <= truth + room && truth - room <= top.upper(),
+                "{top:?} {truth}"
+            );
+            assert!(top.upper() - top.lower() <= room, "{top:?} {truth}");
+            let Ends { bottom, .. } = profile("laplace", rate, scale, Change::Add).ends();
+            assert_eq!(bottom, -top);
+        }
+        for scale in [1e-6, 1e-100, 1e-300] {
+            for rate in [1e-300, 0.5, 1.0 - 1e-16] {
+                for change in CHANGES {
+                    let Ends { bottom, top, .. } = profile("laplace", rate, scale, change).ends();
+                    assert!(top.upper().is_finite() && bottom.lower().is_finite());
+                    assert!(top.upper() - bottom.lower() >= 0.99 / scale);
+                }
             }
         }
     }

@@ -152,7 +152,9 @@ fn best_order(mut value: impl FnMut(f64) -> f64) -> AtOrder {
     };
     let mut look = |place: f64, best: &mut AtOrder| {
         let alpha = 1.0 + place.exp();
-        let value = value(alpha);
+        // What is no number is no bound.
+        let value = Some(value(alpha)).filter(|value| !value.is_nan());
+        let value = value.unwrap_or(f64::INFINITY);
         if value < best.value {
             *best = AtOrder { value, alpha };
         }
@@ -350,6 +352,26 @@ mod tests {
             let order =
                 ln_delta_upper(many.at(epsilon.alpha).upper(), epsilon.alpha, epsilon.value);
             assert!(order <= delta.ln() + 1e-9 * delta.ln().abs());
+        }
+    }
+
+    /// What is no number is no bound, and does not lead the search astray.
+    #[test]
+    fn orders_without_a_number_are_passed_over() {
+        let value = |alpha: f64| {
+            if (1.5..3.2).contains(&alpha) {
+                1.0 + (alpha - 3.0) * (alpha - 3.0)
+            } else {
+                f64::NAN
+            }
+        };
+        let found = best_order(value);
+        assert!((found.value - 1.0).abs() < 1e-6, "{found:?}");
+        let none = best_order(|_| f64::NAN);
+        assert_eq!(none.value, f64::INFINITY);
+        for rho in [f64::NAN, f64::INFINITY] {
+            assert_eq!(epsilon_upper(rho, 2.0, 1e-5), f64::INFINITY);
+            assert_eq!(ln_delta_upper(rho, 2.0, 1.0), f64::INFINITY);
         }
     }
 

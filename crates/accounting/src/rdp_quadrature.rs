@@ -133,6 +133,13 @@ pub(crate) fn quadrature(rate: f64, sigma: f64, change: Change, alpha: f64) -> O
 fn ln_ratio(rate: f64, w: f64) -> (f64, f64) {
     if w < 700.0 {
         let power = rate * libm::expm1(w);
+        if power < -0.5 {
+            // Near -1 digits would cancel: 1 - q is exact, as q > ½, and the sum is of positive numbers.
+            let ratio = (1.0 - rate) + rate * libm::exp(w);
+            let (value, rising) = (libm::log(ratio), rate * libm::exp(w) / ratio);
+            let error = rising * 4.0 * w.abs() + 8.0 + 4.0 * value.abs();
+            return (value, error * HALF_ULP);
+        }
         let value = libm::log1p(power);
         let ratio = 1.0 + power;
         let rising = rate * libm::exp(w) / ratio;

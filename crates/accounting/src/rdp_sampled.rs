@@ -187,20 +187,18 @@ impl LogTerm {
 struct Terms(Vec<LogTerm>);
 
 impl Terms {
-    /// The logarithm of the sum of the powers.
+    /// The logarithm of the sum of the powers. All of them are positive: one that is beyond the floats, or no number, leaves the sum unknown.
     fn ln_sum(&self) -> Bracket {
+        if self.0.is_empty() {
+            return Bracket::exact(f64::NEG_INFINITY);
+        }
+        if self.0.iter().any(|term| !term.value.is_finite()) {
+            return Bracket::new(f64::NEG_INFINITY, f64::INFINITY);
+        }
         let top = self
             .0
             .iter()
             .fold(f64::NEG_INFINITY, |top, term| top.max(term.value));
-        if !top.is_finite() {
-            let upper = if top == f64::NEG_INFINITY {
-                top
-            } else {
-                f64::INFINITY
-            };
-            return Bracket::new(f64::NEG_INFINITY, upper);
-        }
         let (mut sum, mut error) = (0.0, 0.0);
         for term in &self.0 {
             let power = libm::exp(term.value - top);
@@ -319,6 +317,51 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Where floats end, what is known without sampling is left, and never nothing.
+    #[test]
+    fn noise_at_the_ends_of_floats_is_not_free() {
+        for rate in [1e-300, 1e-9, 0.5, 1.0 - 1e-16] {
+            for alpha in [2.0, 3.0, 3.5, 64.0, 1e4] {
+                for sigma in [1e-150, 1e-154, 1e-155, 1e-160, 1e-200, 1e-300, 5e-324] {
+                    // The one unit in the sample is seen: ln(q^α e^(α(α-1)/(2σ²)))/(α-1).
+                    let least = alpha / 2.5 / sigma / sigma;
+                    let found = poisson(rate, sigma, Change::Remove, alpha);
+                    assert!(found.upper() >= least, "{rate} {sigma} {alpha}: {found:?}");
+                    assert!(fixed_size(rate, sigma, alpha) >= least);
+                    assert!(binomial(rate, sigma, alpha).upper() >= least);
+                }
+                for sigma in [1e150, 1e154, 1e155, 1e160, 1e300] {
+                    let found = poisson(rate, sigma, Change::Remove, alpha);
+                    assert!(found.upper() > 0.0, "{rate} {sigma} {alpha}: {found:?}");
+                    assert!(found.upper() <= (alpha / sigma / sigma).max(alpha * 1e-307));
+                    assert!(fixed_size(rate, sigma, alpha) > 0.0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sums_of_what_is_no_number_are_unknown() {
+        let term = |value: f64| LogTerm { value, error: 0.0 };
+        let sum =
+            |values: &[f64]| Terms(values.iter().map(|&value| term(value)).collect()).ln_sum();
+        for values in [
+            &[f64::NAN][..],
+            &[1.0, f64::NAN],
+            &[f64::NAN, f64::NEG_INFINITY],
+            &[f64::INFINITY, f64::NAN],
+            &[f64::NEG_INFINITY],
+        ] {
+            let found = sum(values);
+            assert_eq!(
+                (found.lower(), found.upper()),
+                (f64::NEG_INFINITY, f64::INFINITY)
+            );
+        }
+        assert_eq!(sum(&[]).upper(), f64::NEG_INFINITY);
+        assert!(sum(&[0.0, 0.0]).holds(2.0_f64.ln()));
     }
 
     /// The formula as it is printed, and that it is above the divergence of the true pair: `(1-γ) f_0 + γ f_1` against

@@ -4,8 +4,9 @@
 //! density between them. For a unit that leaves, `P e^(sL) = f_0 A^(s+1)`; for one that joins, `f_0 A^-s`.
 //!
 //! **Quadrature.** `x = (1 + tanh u)/2` takes the line to `(0, 1)`. In the strip `|Im u| <= η <= π/4`, `x` has a real part in `[0, 1]`
-//! and an imaginary part of at most `tan(η)/2`: `tanh(u+iη) = (sinh 2u + i sin 2η)/(cosh 2u + cos 2η)`. There
-//! `|e^(-ax)| <= 1`, `|A(x)| <= A(1)` and `|arg A| <= θ = a tan η`, and if `θ < π` also `|A(x)| >= A(0) cos(θ/2)`. With
+//! and an imaginary part of at most `tan(η)/2`: `tanh(u+iη) = (sinh 2u + i sin 2η)/(cosh 2u + cos 2η)`. `A` has its zeros, at which its
+//! powers branch, where the imaginary part of `a(2x-1)` is an odd multiple of `π`; so, for either change, only strips with
+//! `θ = a tan η < π` will do. There `|e^(-ax)| <= 1`, `A(0) cos(θ/2) <= |A(x)| <= A(1)` and `|arg A| <= θ`. With
 //! `∫|x'(u+iη)| du = 2η/sin 2η <= π/2`, the trapezoid rule in `u` errs by at most
 //! `2/(e^(2πη/h) - 1) · (π/2)(a/2) e^(|t|θ) · A(1)^(c+1)` or `· (A(0) cos(θ/2))^-c` [TW14, Thm 5.1].
 //! Nodes beyond `|u| > 22` weigh at most `2e^-44` of the largest value of the integrand in all.
@@ -13,6 +14,14 @@
 //! **Decay.** `G/L'` is `e^(a-3ax) A^(c+2)/(4q)` or `e^(a-3ax) A^(1-c)/(4q)`; the derivative of its logarithm, `-3a + 2a(c+2)π` or
 //! `-3a + 2a(1-c)π`, changes its sign at most once and then from minus to plus, or never, since `π = 1-(1-q)/A` rises. So its
 //! variation, with the jumps at both ends, is at most twice the sum of its values at the ends.
+//!
+//! **Round-off.** With `u = 2^-53`, `2x-1` errs by at most `9u`: four roundings of `x`, and the difference. So `w = a(2x-1)` errs by at most
+//! `12ua`, and `ln A` by `π` times that. Let `p = q(e^w - 1)`, which has four roundings.
+//! - `p >= -½`: `ln A = log1p(p)` errs by `4u|p|/(1+p) <= 6u|ln A|`, and by two of its own.
+//! - `p < -½`: near `-1` digits would cancel. But `A = (1-q) + q e^w`, where `1-q` is exact as `q > ½`, is a sum of positive numbers that errs by at
+//!   most five roundings, and `5u <= 8u|ln A|` as `|ln A| >= ln 2`.
+//!
+//! Since `a` is at most 300, all powers are floats.
 
 use crate::decay::{Cell, Decay, Windows};
 use crate::pair::Change;
@@ -20,6 +29,10 @@ use crate::tilt::{Cumulants, Tilted, UNIT, lane_sum, lane_sum_units, short};
 
 /// Where the nodes end.
 const REACH: f64 = 22.0;
+/// Beyond this `a` steps are too small to be worth while, as a strip has `η <= 3/a`: another engine answers.
+const EPSILON_MAX: f64 = 300.0;
+/// Angles `θ` from here on are too near `π`.
+const ANGLE_MAX: f64 = 3.0;
 /// Cells between the atoms for the windows of the decay.
 const CELLS: u32 = 64;
 
@@ -27,6 +40,7 @@ const CELLS: u32 = 64;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampledLaplace {
     pub(crate) rate: f64,
+    ln_rate: f64,
     /// `a`.
     pub(crate) epsilon: f64,
     pub(crate) change: Change,
@@ -46,6 +60,7 @@ impl SampledLaplace {
         let known = matches!(change, Change::Remove | Change::Add) && rate > 0.0 && rate < 1.0;
         known.then_some(Self {
             rate,
+            ln_rate: libm::log(rate),
             epsilon: 1.0 / scale,
             change,
         })
@@ -53,14 +68,10 @@ impl SampledLaplace {
 
     fn place(&self, x: f64, c: f64) -> Place {
         let w = self.epsilon * (2.0 * x - 1.0);
-        let ln_a = if w > 30.0 {
-            w + libm::log(self.rate) + libm::log1p((1.0 - self.rate) / self.rate * libm::exp(-w))
-        } else {
-            libm::log1p(self.rate * libm::expm1(w))
-        };
-        // As in tilt.rs, and x itself has a few roundings.
-        let share = (self.rate * libm::exp(w.min(700.0))).min(1.0);
-        let loss_units = (18.0 + 8.0 * w.abs()) * ln_a.abs() + 16.0 * self.epsilon * share;
+        let ln_a = ln_mixed(self.rate, w);
+        // π, which is at most 1; its own errors are within the room between 12 and 16. The last number is for what underflows.
+        let share = libm::exp((w + self.ln_rate - ln_a).min(0.0));
+        let loss_units = 12.0 * ln_a.abs() + 16.0 * self.epsilon * share + 1e-300;
         match self.change {
             Change::Add => Place {
                 loss: -ln_a,
@@ -73,6 +84,11 @@ impl SampledLaplace {
                 loss_units,
             },
         }
+    }
+
+    /// Whether there are steps worth while; if not, numbers here need not even be finite.
+    fn is_tame(&self) -> bool {
+        self.epsilon <= EPSILON_MAX
     }
 
     /// Atoms first, then nodes: loss, mass under `f_0` and place.
@@ -92,6 +108,9 @@ impl SampledLaplace {
     }
 
     pub(crate) fn cumulants(&self, c: f64) -> Option<Cumulants> {
+        if !self.is_tame() {
+            return None;
+        }
         let masses = self.masses(c, 0.5);
         let top = top(&masses);
         let (mut total, mut first, mut second) = (0.0, 0.0, 0.0);
@@ -111,8 +130,10 @@ impl SampledLaplace {
 
     /// `ln` of the bound of the integrand in the strip, without `e^(|t|θ)`; infinite if the strip is too wide.
     fn ln_sup(&self, theta: f64, c: f64) -> f64 {
+        if theta >= ANGLE_MAX {
+            return f64::INFINITY;
+        }
         match self.change {
-            Change::Add if theta >= 3.0 => f64::INFINITY,
             Change::Add => self.place(0.0, c).ln_power - c * libm::log(libm::cos(theta / 2.0)),
             _ => self.place(1.0, c).ln_power,
         }
@@ -121,8 +142,9 @@ impl SampledLaplace {
     /// The angles `η` that are tried, with their `θ`.
     fn angles(&self) -> impl Iterator<Item = (f64, f64)> {
         let epsilon = self.epsilon;
+        let widest = libm::atan(0.99 * ANGLE_MAX / epsilon).min(0.784);
         (1..=14).map(move |i| {
-            let eta = 0.056 * f64::from(i);
+            let eta = widest / 14.0 * f64::from(i);
             (eta, epsilon * libm::tan(eta))
         })
     }
@@ -154,6 +176,9 @@ impl SampledLaplace {
     }
 
     pub(crate) fn tilted(&self, c: f64, step: f64) -> Option<Tilted> {
+        if !self.is_tame() {
+            return None;
+        }
         let masses = self.masses(c, step);
         let top = top(&masses);
         let mut tilted = Tilted::default();
@@ -225,7 +250,7 @@ impl SampledLaplace {
         let height = |x: f64, place: Place| {
             let w = self.epsilon * (2.0 * x - 1.0);
             let ln_a = place.loss.abs().copysign(w);
-            let ln_share = libm::log(self.rate) + w - ln_a;
+            let ln_share = self.ln_rate + w - ln_a;
             0.25 * libm::exp(-self.epsilon * x + place.ln_power - ln_share - tilted.ln_moment)
         };
         let variation = 2.0 * (height(0.0, low) + height(1.0, high)) * (1.0 + slack);
@@ -236,6 +261,16 @@ impl SampledLaplace {
             variation,
             1.0,
         )))
+    }
+}
+
+/// `ln(1 - q + q e^w)`, which errs by at most 12 units of itself, given that `w` does not err.
+fn ln_mixed(rate: f64, w: f64) -> f64 {
+    let grown = rate * libm::expm1(w);
+    if grown < -0.5 {
+        libm::log((1.0 - rate) + rate * libm::exp(w))
+    } else {
+        libm::log1p(grown)
     }
 }
 
@@ -281,6 +316,86 @@ mod tests {
                     "{rate} {scale} {power}: {found} {truth} {error:e}"
                 );
                 assert!(error < 1e-13, "{error:e}");
+            }
+        }
+    }
+
+    /// `A` has a zero between the nodes once `a tan η >= π`: a power of it that is no whole number has a branch point there.
+    #[test]
+    fn steps_err_by_less_than_is_said() {
+        for change in [Change::Remove, Change::Add] {
+            for (rate, scale) in [
+                (0.5, 0.1),
+                (0.5, 0.05),
+                (0.4, 0.2),
+                (0.01, 0.1),
+                (0.1, 0.02),
+            ] {
+                let sampled = SampledLaplace::new(rate, scale, change).expect("in range");
+                for c in [0.2, 0.5, 1.5, 3.3] {
+                    let fine = sampled.tilted(c, 1.0 / 256.0).expect("small");
+                    for step in [0.5, 0.25, 0.125, 0.0625] {
+                        let found = sampled.tilted(c, step).expect("small");
+                        let error = found.error
+                            + fine.error
+                            + sampled.quadrature_error(step, c, 0.0, found.ln_moment);
+                        let off = libm::expm1(fine.ln_moment - found.ln_moment).abs();
+                        assert!(
+                            off <= error * 1.01,
+                            "{change:?} {rate} {scale} {c} {step}: {off:e} {error:e}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// Losses by mpmath 1.3.0 with 60 digits, at places that are floats: rates next to one, and below `2^-53`.
+    #[test]
+    fn losses_err_by_less_than_is_said() {
+        let next_to_one = |power: i32| 1.0 - 2.0_f64.powi(-power);
+        for (rate, scale, x, truth) in [
+            (next_to_one(40), 0.03125, 0.0, -27.712_058_878_906_603),
+            (next_to_one(40), 0.03125, 0.03125, -27.627_954_890_145_907),
+            (next_to_one(52), 0.03125, 0.0, -31.982_618_635_618_606),
+            (next_to_one(30), 0.015625, 0.25, -20.794_401_818_846_61),
+            (0.999, 0.125, 0.0, -6.618_728_736_779_034),
+            (0.75, 0.0625, 0.0, -1.386_294_023_514_423_4),
+            (0.3, 0.25, 0.9375, 2.364_116_182_677_982),
+            (0.01, 0.5, 0.125, -0.007_799_031_939_469_594),
+            (
+                2.0_f64.powi(-66),
+                0.015625,
+                0.78125,
+                5.842_637_576_444_511e-5,
+            ),
+            (
+                2.0_f64.powi(-80),
+                0.0078125,
+                0.6875,
+                5.802_424_177_932_893e-4,
+            ),
+            (2.0_f64.powi(-60), 0.015625, 0.75, 6.848_710_508_543_615e-5),
+            (
+                2.0_f64.powi(-1000),
+                0.0009765625,
+                0.8125,
+                8.288_439_162_873_666e-24,
+            ),
+        ] {
+            for change in [Change::Remove, Change::Add] {
+                let sampled = SampledLaplace::new(rate, scale, change).expect("in range");
+                let place = sampled.place(x, 0.5);
+                let off = (place.loss.abs() - f64::abs(truth)).abs();
+                let what = format!("{rate:e} {scale} {x}: {} {truth}", place.loss);
+                assert!(
+                    off <= UNIT * (place.loss_units + 2.0 * f64::abs(truth)),
+                    "{what}"
+                );
+                assert!(
+                    place.loss_units <= 1e3 * (f64::abs(truth) + 1.0 / scale),
+                    "{what}"
+                );
             }
         }
     }

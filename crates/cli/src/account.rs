@@ -1,7 +1,7 @@
 //! `whit account`: what many mechanisms on the same data cost together.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -289,7 +289,7 @@ fn answer(question: Question, format: Format) -> Result<String, Failure> {
     }
 }
 
-/// A line for each case, whatever happens to the others.
+/// A line for each case, whatever happens to the others: the last one is returned, those before are printed as they are answered.
 fn cases(path: &Path, unanswered: &mut bool) -> Result<String, Failure> {
     let mut text = String::new();
     let read = if path == Path::new("-") {
@@ -313,20 +313,33 @@ fn cases(path: &Path, unanswered: &mut bool) -> Result<String, Failure> {
             return Ok(json(&Line::failed(Value::Null, Failure::new(&error))));
         }
     };
-    let mut lines = String::new();
-    for case in &cases {
+    Ok(answer_all(&cases, &mut io::stdout().lock(), unanswered))
+}
+
+/// So that one long case does not hold up the answers before it, each is written at once.
+fn answer_all(cases: &[Case], to: &mut impl Write, unanswered: &mut bool) -> String {
+    let mut line = String::new();
+    for (index, case) in cases.iter().enumerate() {
         let mut answered = false;
         // One case that breaks the program must not take the others with it.
-        let line = outcome::guard(|| {
+        let found = outcome::guard(|| {
             let line = case.line();
             answered = line.is_answered();
             Ok(json(&line))
         });
         *unanswered |= !answered;
-        lines += &line.unwrap_or_else(|failure| json(&Line::failed(case.id().clone(), failure)));
-        lines.push('\n');
+        line = found.unwrap_or_else(|failure| json(&Line::failed(case.id().clone(), failure)));
+        if index + 1 == cases.len() {
+            break;
+        }
+        let written = writeln!(to, "{line}").and_then(|()| to.flush());
+        if let Err(error) = written {
+            // Whoever prints the rest meets the same error, and knows how to end. A reader may have seen enough, but not a disk.
+            *unanswered |= error.kind() != io::ErrorKind::BrokenPipe;
+            break;
+        }
     }
-    Ok(lines)
+    line
 }
 
 #[derive(Serialize)]
@@ -677,6 +690,54 @@ fn rounded(value: f64, digits: usize, is_wrong: impl Fn(f64) -> bool, step: i64)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What was written before each flush.
+    #[derive(Default)]
+    struct Flushed {
+        pending: Vec<u8>,
+        pieces: Vec<String>,
+        broken: bool,
+    }
+
+    impl Write for Flushed {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.broken {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            self.pending.extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            let piece = std::mem::take(&mut self.pending);
+            self.pieces.push(String::from_utf8(piece).expect("text"));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn every_line_is_written_when_it_is_answered() {
+        let case = |id: u32, mu: &str| {
+            format!(
+                r#"{{"id":{id},"mechanisms":[{{"type":"gdp","mu":{mu}}}],"query":{{"delta":1e-5}}}}"#
+            )
+        };
+        let text = [case(1, "1"), case(2, "-1"), case(3, "2")].join("\n");
+        let cases = Case::all(&text).expect("JSON");
+        let (mut to, mut unanswered) = (Flushed::default(), false);
+        let last = answer_all(&cases, &mut to, &mut unanswered);
+        let [first, second] = to.pieces.as_slice() else {
+            panic!("{:?}", to.pieces);
+        };
+        assert!(first.starts_with(r#"{"id":1,"#) && first.ends_with("}\n"));
+        assert!(second.starts_with(r#"{"id":2,"error""#) && second.ends_with("}\n"));
+        assert!(last.starts_with(r#"{"id":3,"#) && last.ends_with('}'));
+        assert!(unanswered && to.pending.is_empty());
+        assert_eq!(answer_all(&[], &mut to, &mut unanswered), "");
+        // Where nobody reads, nothing more is computed.
+        to.broken = true;
+        assert!(answer_all(&cases, &mut to, &mut unanswered).starts_with(r#"{"id":1,"#));
+    }
 
     #[test]
     fn costs_are_never_shown_too_small() {
