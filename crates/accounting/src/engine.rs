@@ -175,7 +175,7 @@ impl Engine {
     }
 
     /// The grid, whatever else could answer; for steps that have moments.
-    pub(crate) fn by_grid(parts: Vec<Lowered>) -> Result<Self> {
+    pub(crate) fn by_grid(parts: Vec<Lowered>, fineness: Fineness) -> Result<Self> {
         let mut pairs = Vec::new();
         for part in parts {
             match part {
@@ -187,7 +187,7 @@ impl Engine {
                 }
             }
         }
-        Ok(Self::Grid(Box::new(grid_as_fine(&pairs, Fineness::USUAL))))
+        Ok(Self::Grid(Box::new(grid_as_fine(&pairs, fineness))))
     }
 
     pub(crate) fn origin(&self) -> Origin {

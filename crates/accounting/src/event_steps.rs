@@ -5,6 +5,7 @@
 //! | part | upper side | lower side |
 //! | --- | --- | --- |
 //! | discrete Laplace, one coordinate | its rate rounded up, the largest whole shift | the rate rounded down |
+//! | the same with a long lattice | a rounded Laplace, and a distance | likewise |
 //! | discrete Laplace, several | `ε`-DP with `ε = Δ/b` | all of the shift in one coordinate |
 //! | discrete Gaussian, one coordinate, a short lattice | itself, if `σ` is a float | itself |
 //! | discrete Gaussian otherwise | a rounded Gaussian, and a distance | the largest whole shift in one coordinate |
@@ -14,18 +15,24 @@
 //! **Rates.** More discrete Laplace noise is less of it plus independent noise: with `r = e^(-rate)` its characteristic function is
 //! `(1-r)²/(1-2r cos t+r²)`, and for `r' > r` the quotient of two such is `αφ_(r') + β` up to a positive factor, with
 //! `β = r/r'` and `α = (1-r/r')(1-rr')`, both positive: a mixture of nothing and of noise. Adding noise is post-processing. Randomized response with a
-//! smaller log-ratio is one with a larger one, repeated. Integers differ by whole numbers, so `Δ` may be rounded down.
+//! smaller log-ratio is one with a larger one, repeated.
+//!
+//! **Shifts.** Integers differ by whole numbers, so `Δ` may be rounded down; and the largest shift is the worst. For noise that is log-concave the best tests are thresholds,
+//! and at the same rate of false positives `Pr[Z >= τ]` the power `Pr[Z >= τ - s]` grows with the shift `s`.
 //!
 //! **The rounded Gaussian.** Let `f(x) = e^(-x²/(2σ²))`, `p(z) = f(z)/Σf` the discrete Gaussian and `r(z)` the mass that `N(0, σ²)` has within a half of `z`.
 //! Their distance is at most `0.1211/σ²`. *Proof.* `∫ f - f(z)` over the cell of `z` is `∫ K(x-z) f''(x) dx` with `K(u) = (½-|u|)²/2`, between 0 and 1/8 (Taylor's
 //! formula; the odd term cancels). So `Σ_z |∫ f - f(z)| <= ∫|f''|/8 = 4 max|f'|/8 = e^(-1/2)/(2σ) < 0.30327/σ =: B`, and as much for `|Σf - σ√(2π)|`. Hence
 //! `½Σ|p - r| <= ½(|1 - Σf/(σ√(2π))| + B/(σ√(2π))) <= B/(σ√(2π)) < 0.1211/σ²`. So a discrete Gaussian in `d` coordinates is within `d` times this of a Gaussian whose sum
 //! with integers was rounded, which is post-processing of Gaussian noise at the same L2 sensitivity. [`close.rs`](crate) prices the distance.
+//!
+//! **The rounded Laplace** likewise: `f(x) = e^(-|x|/b)` has `∫|f''| = 4/b`, the bend at zero included, and mass `2b`: at most `1/(4b²)`.
 
 use std::collections::HashMap;
 
-use whit_core::{Mechanism, Probability, Ratio};
+use whit_core::{Mechanism, Probability, Ratio, round};
 
+use crate::discrete_pair::MASSES_MAX;
 use crate::lower::Side;
 use crate::{Bracket, Step, pure};
 
@@ -33,6 +40,8 @@ use crate::{Bracket, Step, pure};
 const ROUNDED: f64 = 0.1211;
 /// Discrete Gaussians with more noise than this are priced as rounded ones: their lattices are long.
 const LATTICE_SIGMA: f64 = 256.0;
+/// Discrete Laplace noise of smaller rates is nearly continuous: a distance below `1e-12`.
+const RATE_LONG: f64 = 1e-6;
 /// Likewise for shifts from here on.
 const SHIFT_MAX: f64 = 4_294_967_296.0;
 /// Whole numbers below this are floats, and so are their successors.
@@ -84,10 +93,7 @@ fn flat(mechanism: &Mechanism) -> Vec<&Mechanism> {
 
 /// The largest whole number whose square is at most this, if floats can tell.
 fn whole_root(square: &Ratio) -> Option<f64> {
-    let guess = Bracket::new(square.to_f64_down(), square.to_f64_up())
-        .sqrt()
-        .lower()
-        .floor();
+    let guess = bracket(square).sqrt().lower().floor();
     let fits = |root: f64| {
         let root = Ratio::from_f64(root)?;
         Some(&root * &root <= *square)
@@ -99,13 +105,24 @@ fn whole_root(square: &Ratio) -> Option<f64> {
     (root < WHOLE_MAX && fits(root)? && !fits(root + 1.0)?).then_some(root)
 }
 
+/// The float on the side that is asked for.
+fn towards(value: &Ratio, side: Side) -> f64 {
+    match side {
+        Side::Upper => value.to_f64_up(),
+        Side::Lower => value.to_f64_down(),
+    }
+}
+
+/// The other one: less noise is the worse case.
+fn noise(scale: &Ratio, side: Side) -> f64 {
+    match side {
+        Side::Upper => scale.to_f64_down(),
+        Side::Lower => scale.to_f64_up(),
+    }
+}
+
 impl Steps {
     fn add(&mut self, part: &Mechanism, count: u64, side: Side) -> Option<()> {
-        let towards = |value: &Ratio| match side {
-            Side::Upper => value.to_f64_up(),
-            Side::Lower => value.to_f64_down(),
-        };
-        let share = |value: &Probability| towards(value.ratio());
         let step = match part {
             Mechanism::DiscreteLaplace {
                 scale,
@@ -113,21 +130,22 @@ impl Steps {
                 coordinates,
             } => {
                 let shift = u64::try_from(sensitivity_l1.floor()).ok()?;
-                let rate = towards(&Ratio::one().checked_div(scale.ratio())?);
-                if shift == 0 {
-                    return Some(());
-                }
-                if *coordinates > 1 && side == Side::Upper {
-                    let epsilon = pure::epsilon(part).ok()?.value();
-                    Step::Approximate {
-                        epsilon,
-                        delta: 0.0,
+                let rate = towards(&Ratio::one().checked_div(scale.ratio())?, side);
+                let long = shift >= MASSES_MAX && shift < WHOLE_MAX as u64 && rate <= RATE_LONG;
+                match (shift, *coordinates) {
+                    (0, _) => return Some(()),
+                    (_, 0 | 1) if long => {
+                        self.is_apart(&Ratio::power_of_two(-2), scale.ratio(), 1, count)?;
+                        Step::Laplace {
+                            scale: noise(scale.ratio(), side),
+                            sensitivity: shift as f64,
+                        }
                     }
-                } else {
-                    Step::DiscreteLaplace {
+                    (_, 2..) if side == Side::Upper => pure_step(part)?,
+                    _ => Step::DiscreteLaplace {
                         rate,
                         sensitivity: shift,
-                    }
+                    },
                 }
             }
             Mechanism::DiscreteGaussian {
@@ -135,104 +153,100 @@ impl Steps {
                 sensitivity_l2_square,
                 coordinates,
             } => {
-                let square = Bracket::new(
-                    sensitivity_l2_square.to_f64_down(),
-                    sensitivity_l2_square.to_f64_up(),
-                );
-                let root = square.sqrt();
-                let shift = match (*coordinates, whole_root(sensitivity_l2_square)) {
-                    (0 | 1, Some(0.0)) => return Some(()),
-                    (0 | 1, Some(whole)) => whole,
+                let (sigma, coordinates) = (scale.ratio(), (*coordinates).max(1));
+                let shift = match (coordinates, whole_root(sensitivity_l2_square)) {
+                    (1, Some(whole)) => whole,
                     (_, Some(whole)) if side == Side::Lower => whole,
-                    (_, _) if side == Side::Upper => root.upper(),
-                    _ => return Some(()),
+                    (_, None) if side == Side::Lower => 0.0,
+                    _ => bracket(sensitivity_l2_square).sqrt().upper(),
                 };
+                let exact = sigma.to_f64_down() == sigma.to_f64_up();
+                let short = sigma.to_f64_up() <= LATTICE_SIGMA && shift < SHIFT_MAX;
                 if shift == 0.0 {
                     return Some(());
-                }
-                let sigma = scale.ratio();
-                let exact = sigma.to_f64_down() == sigma.to_f64_up();
-                if *coordinates <= 1
-                    && exact
-                    && sigma.to_f64_up() <= LATTICE_SIGMA
-                    && shift < SHIFT_MAX
-                {
+                } else if coordinates == 1 && exact && short {
                     Step::DiscreteGaussian {
                         sigma: sigma.to_f64_up(),
                         sensitivity: shift as u64,
                     }
                 } else {
-                    let times = Ratio::from(*coordinates.max(&1));
-                    let each = Ratio::from_f64(ROUNDED)?.checked_div(&(sigma * sigma))?;
-                    let further = &(&each * &times) * &Ratio::from(count);
-                    self.distance = whit_core::round::add_up(self.distance, further.to_f64_up());
-                    match side {
-                        Side::Upper => Step::Gaussian {
-                            sigma: sigma.to_f64_down(),
-                            sensitivity: shift,
-                        },
-                        Side::Lower => Step::Gaussian {
-                            sigma: sigma.to_f64_up(),
-                            sensitivity: shift,
-                        },
+                    self.is_apart(&Ratio::from_f64(ROUNDED)?, sigma, coordinates, count)?;
+                    Step::Gaussian {
+                        sigma: noise(sigma, side),
+                        sensitivity: shift,
                     }
                 }
             }
             Mechanism::RandomizedResponse { keep, categories } => {
                 let uniform = Ratio::new(1, u128::from(*categories)).ok()?;
-                let truthful = *keep.ratio() >= uniform;
-                match side {
-                    Side::Upper => {
-                        let epsilon = pure::epsilon(part).ok()?.value();
-                        if truthful {
-                            Step::RandomizedResponse {
-                                epsilon,
-                                categories: *categories,
-                            }
-                        } else {
-                            Step::Approximate {
-                                epsilon,
-                                delta: 0.0,
-                            }
-                        }
+                let epsilon = match (side, *keep.ratio() >= uniform) {
+                    (Side::Upper, true) => pure::epsilon(part).ok()?.value(),
+                    (Side::Upper, false) => {
+                        self.steps.push((pure_step(part)?, count));
+                        return Some(());
                     }
-                    Side::Lower if truthful => {
-                        let lie =
-                            Ratio::from_rbig(Ratio::one().as_rbig() - keep.ratio().as_rbig())?;
-                        let others = Ratio::from(*categories - 1);
-                        let odds = (keep.ratio() * &others).checked_div(&lie)?.to_f64_down();
-                        Step::RandomizedResponse {
-                            epsilon: Bracket::exact(odds).ln().lower().max(0.0),
-                            categories: *categories,
-                        }
-                    }
-                    Side::Lower => return Some(()),
+                    (Side::Lower, true) => response_epsilon_lower(keep.ratio(), *categories)?,
+                    (Side::Lower, false) => return Some(()),
+                };
+                Step::RandomizedResponse {
+                    epsilon,
+                    categories: *categories,
                 }
             }
             Mechanism::BoundedRange { epsilon } => Step::Exponential {
-                epsilon: towards(epsilon),
+                epsilon: towards(epsilon, side),
             },
             Mechanism::Pure { epsilon } => Step::Approximate {
-                epsilon: towards(epsilon),
+                epsilon: towards(epsilon, side),
                 delta: 0.0,
             },
             // An event has as many selections as keys that neighbours differ at, whatever the relation.
+            Mechanism::PartitionSelection { .. } if side == Side::Lower => return Some(()),
             Mechanism::Approximate { epsilon, delta }
-            | Mechanism::PartitionSelection { epsilon, delta }
-                if side == Side::Upper || matches!(part, Mechanism::Approximate { .. }) =>
-            {
-                Step::Approximate {
-                    epsilon: towards(epsilon),
-                    delta: share(delta),
-                }
-            }
-            Mechanism::PartitionSelection { .. } => return Some(()),
-            Mechanism::Concentrated { rho } => Step::Concentrated { rho: towards(rho) },
+            | Mechanism::PartitionSelection { epsilon, delta } => Step::Approximate {
+                epsilon: towards(epsilon, side),
+                delta: towards(delta.ratio(), side),
+            },
+            Mechanism::Concentrated { rho } => Step::Concentrated {
+                rho: towards(rho, side),
+            },
             _ => return None,
         };
         self.steps.push((step, count));
         Some(())
     }
+
+    /// Adds `constant/scale²` to the distance, for each coordinate of each part.
+    fn is_apart(
+        &mut self,
+        constant: &Ratio,
+        scale: &Ratio,
+        coordinates: u64,
+        count: u64,
+    ) -> Option<()> {
+        let each = constant.checked_div(&(scale * scale))?;
+        let all = &(&each * &Ratio::from(coordinates)) * &Ratio::from(count);
+        self.distance = round::add_up(self.distance, all.to_f64_up());
+        Some(())
+    }
+}
+
+fn pure_step(part: &Mechanism) -> Option<Step> {
+    Some(Step::Approximate {
+        epsilon: pure::epsilon(part).ok()?.value(),
+        delta: 0.0,
+    })
+}
+
+/// `ln(keep (m-1)/(1-keep))` from below.
+fn response_epsilon_lower(keep: &Ratio, categories: u64) -> Option<f64> {
+    let lie = Ratio::from_rbig(Ratio::one().as_rbig() - keep.as_rbig())?;
+    let odds = (keep * &Ratio::from(categories - 1)).checked_div(&lie)?;
+    Some(Bracket::exact(odds.to_f64_down()).ln().lower().max(0.0))
+}
+
+fn bracket(ratio: &Ratio) -> Bracket {
+    Bracket::new(ratio.to_f64_down(), ratio.to_f64_up())
 }
 
 #[cfg(test)]
@@ -432,6 +446,23 @@ mod tests {
             let found = profile(&gaussian(ratio(5, 1), ratio(16, 1), 2), epsilon).bounds;
             assert!(found.lower() <= truth && truth <= found.upper());
         }
+    }
+
+    /// A long lattice costs what Laplace noise costs: a hundred times with `Δ/b = 0.1` (exact residue sums in mpmath).
+    #[test]
+    fn laplace_on_fine_grids_costs_what_laplace_costs() {
+        let part = laplace(ratio(10 << 40, 1), &ratio(1 << 40, 1) + &ratio(1, 2), 1);
+        let whole = Mechanism::Composition(vec![part; 100]);
+        let slack = Delta::new(1e-6).expect("below one");
+        let paid = price(&event(whole), slack).expect("priced");
+        assert!(
+            (paid.epsilon.value() - 4.692_667_4).abs() < 1e-6,
+            "{paid:?}"
+        );
+        // Where noise is a few steps, the distance would cost more than it saves.
+        let coarse = laplace(ratio(100, 1), ratio(100_000, 1), 1);
+        let found = steps(&coarse, Side::Upper).expect("known");
+        assert_eq!(found.distance, 0.0);
     }
 
     /// Never dearer than before, and for fine grids the price of a Gaussian.

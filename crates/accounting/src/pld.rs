@@ -50,6 +50,8 @@ pub(crate) enum Fineness {
 impl Fineness {
     /// Widths of epsilon below a thousandth.
     pub(crate) const USUAL: Self = Self::Relative(4e-4);
+    /// Four times as wide, with half of the cells.
+    pub(crate) const ROUGH: Self = Self::Relative(16e-4);
 }
 
 /// A composition, with the profile near one epsilon worked out.
