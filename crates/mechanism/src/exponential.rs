@@ -192,7 +192,10 @@ mod tests {
         }
         let mechanism = Exponential::new(ratio(1, 1), any(5, 1));
         let found = probabilities(&mechanism, &[10, 9, 8, 0, 0]);
-        for (p, expected) in found.iter().zip([0.50305, 0.30511, 0.18506, 0.00339, 0.00339]) {
+        for (p, expected) in found
+            .iter()
+            .zip([0.50305, 0.30511, 0.18506, 0.00339, 0.00339])
+        {
             assert!((p - expected).abs() <= 5.1e-6, "{p} is not {expected}");
         }
         let event = Exponential::new(ratio(1, 3), counts(2)).event();
