@@ -16,7 +16,7 @@ use crate::Bracket;
 use crate::circle::{Near, Steps, Tally};
 use crate::contract;
 use crate::convolve::{Factor, compose};
-use crate::curve::{self, Curve};
+use crate::curve::{self, Curve, Root};
 use crate::discretize;
 use crate::grid::{Grid, Lattice, Side, short};
 use crate::pair::Pair;
@@ -92,6 +92,8 @@ const NARROW: f64 = 2.5;
 const AIMS: u32 = 4;
 /// How often a grid is refined to get there.
 const REFINEMENTS: u32 = 2;
+/// The first step of a search from a crossing, as a share of it: far below the width of every grid.
+const ROOT_STEP: f64 = 1e-12;
 /// What [`Fineness::Cells`] allows to be lost outside of windows.
 const OUTSIDE_CELLS: f64 = 1e-8;
 
@@ -439,10 +441,21 @@ impl Curve for Pld {
         top.upper().is_finite().then_some(top.upper().max(0.0))
     }
 
+    /// Where the upper profile crosses: the lower one is a few steps away, by the slope.
+    fn root(&mut self, delta: f64) -> Option<Root> {
+        let near = self.near.as_ref()?;
+        let place = near.crossing(delta).filter(|place| *place > 0.0)?;
+        let further = place * (1.0 + 1e-3);
+        let fall = self.delta(place).upper().ln() - self.delta(further).upper().ln();
+        let slope = fall / (further - place);
+        (slope > 0.0 && slope.is_finite()).then_some(Root {
+            place,
+            slope,
+            step: place * ROOT_STEP,
+        })
+    }
+
     fn guess(&mut self, delta: f64) -> f64 {
-        if let Some(place) = self.near.as_ref().and_then(|near| near.crossing(delta)) {
-            return place;
-        }
         self.sketch.at(Aim::Delta(delta), TILTS).epsilon
     }
 }
