@@ -81,6 +81,7 @@ fn cheapest(mechanism: &Mechanism, delta: Delta) -> Result<Bound> {
 const WORTH_A_DELTA: f64 = 0.99;
 /// How often the room for the slack of a distance is found anew.
 const ROOM_TRIES: u32 = 6;
+const CONCENTRATED: &str = "zero-concentrated DP [BS16], converted by [CKS20, Cor. 13], and basic composition [DR14, Thm 3.16]";
 const CLOSE_TO_COMPOSED: &str =
     "exact composition of dominating pairs [ZDW22, Thm 10], and closeness in total variation";
 
@@ -167,12 +168,38 @@ pub fn delta(event: &Event, epsilon: Epsilon) -> Result<Answer> {
         );
         Ok((bounds, answer))
     };
-    let (upper, answer) = ask(Side::Upper)?;
+    let (upper, answer) = match ask(Side::Upper) {
+        Err(Error::NoEngine { .. }) => by_concentration(&ideal, distance, epsilon)?,
+        found => found?,
+    };
     let lower = ask(Side::Lower).map_or(0.0, |(bounds, _)| bounds.lower());
     Ok(Answer {
         bounds: Bracket::new(lower.min(upper.upper()), upper.upper()),
         ..answer
     })
+}
+
+/// `δ_A + δ_ρ(ε - ε_A) + (1 + e^ε)τ`: what parts with a delta of their own add by basic composition, the rest as concentrated losses.
+fn by_concentration(
+    ideal: &Mechanism,
+    distance: f64,
+    epsilon: Epsilon,
+) -> Result<(Bracket, Answer)> {
+    let (rest, approximate) = split(ideal);
+    let at = round::sub_down(epsilon.value(), approximate.epsilon);
+    let rest = if at >= 0.0 {
+        zcdp::delta(zcdp::rho(&rest)?, Epsilon::new(at)?)?.value()
+    } else {
+        1.0
+    };
+    let sum = round::add_up(rest, approximate.delta);
+    let sum = round::add_up(sum, slack(epsilon.value(), distance)).min(1.0);
+    let answer = Answer {
+        engine: "zcdp",
+        theorem: CONCENTRATED,
+        ..Answer::nothing()
+    };
+    Ok((Bracket::new(0.0, sum), answer))
 }
 
 /// The cheaper of pure accounting and zCDP.
