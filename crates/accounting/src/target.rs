@@ -181,34 +181,40 @@ pub fn largest(
 /// The most steps: with the lower end the target is kept.
 pub fn most_steps(compose: impl Fn(u64) -> Result<Composition>, target: Target) -> Result<Answer> {
     let ask = |count: u64| compose(count)?.delta(target.epsilon);
-    let first = ask(1)?;
-    if first.bounds.upper() > target.delta {
-        let certain = first.bounds.lower() > target.delta;
+    // What is told beside the bounds is what proved the last count that passes.
+    let mut by = ask(1)?;
+    if by.bounds.upper() > target.delta {
+        let certain = by.bounds.lower() > target.delta;
         return Ok(Answer {
             bounds: Bracket::new(0.0, if certain { 0.0 } else { 1.0 }),
-            ..first
+            ..by
         });
     }
     // The last count that passes, and the first that is seen to fail or does not pass.
     let mut passes = 1_u64;
     let mut fails = 2_u64;
-    while fails < 1 << 53 && ask(fails)?.bounds.upper() <= target.delta {
-        (passes, fails) = (fails, fails * 2);
+    while fails < 1 << 53 {
+        let found = ask(fails)?;
+        if found.bounds.upper() > target.delta {
+            break;
+        }
+        (passes, fails, by) = (fails, fails * 2, found);
     }
     if fails >= 1 << 53 {
         fails = 1 << 53;
         if ask(fails)?.bounds.upper() <= target.delta {
             // More steps than can be counted here.
             let bounds = Bracket::exact(fails as f64);
-            return Ok(Answer { bounds, ..first });
+            return Ok(Answer { bounds, ..by });
         }
     }
     while fails - passes > 1 {
         let middle = passes.midpoint(fails);
-        if ask(middle)?.bounds.upper() <= target.delta {
-            passes = middle
+        let found = ask(middle)?;
+        if found.bounds.upper() <= target.delta {
+            (passes, by) = (middle, found);
         } else {
-            fails = middle
+            fails = middle;
         }
     }
     let mut surely = fails;
@@ -223,7 +229,7 @@ pub fn most_steps(compose: impl Fn(u64) -> Result<Composition>, target: Target) 
     };
     Ok(Answer {
         bounds: Bracket::new(passes as f64, most),
-        ..first
+        ..by
     })
 }
 

@@ -212,8 +212,10 @@ pub(crate) struct Whom {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Relation {
     /// One unit is there or not
+    #[value(alias = "add_remove")]
     AddRemove,
     /// One unit is another
+    #[value(aliases = ["replace_one", "replace"])]
     ReplaceOne,
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PEOPLE", default_value_t = 1)]
     group: u32,
     /// Draw what tests of membership can reach, to a file that ends in .svg or .png
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "output", value_name = "FILE")]
     plot: Option<PathBuf>,
 }
 

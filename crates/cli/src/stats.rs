@@ -371,8 +371,10 @@ enum Mechanism {
 #[derive(Clone, Copy, ValueEnum)]
 enum Relation {
     /// A unit is there or not; the number of units is secret
+    #[value(alias = "add_remove")]
     AddRemove,
     /// A unit says one thing or another; the number of units is public
+    #[value(aliases = ["replace-one", "replace_one"])]
     Replace,
 }
 

@@ -25,7 +25,12 @@ pub struct Case {
 pub struct Line {
     id: Value,
     outcome: std::result::Result<Answer, Failure>,
+    /// What nobody reads of the mechanisms and the query.
+    ignored: Vec<String>,
 }
+
+/// What a query may say; a calibration also names what is to be found.
+const QUERY_FIELDS: [&str; 5] = ["epsilon", "delta", "alpha", "fpr", "group"];
 
 impl Case {
     /// All cases of a text: one case, a list, or an object with a list called `cases`; or several of these one after the other.
@@ -110,7 +115,34 @@ impl Case {
         Line {
             id: self.id().clone(),
             outcome: self.answer().map_err(|error| Failure::new(&error)),
+            ignored: self.ignored(),
         }
+    }
+
+    /// Fields of mechanisms and of the query that nobody reads: a letter too few may cost a factor of hundreds.
+    fn ignored(&self) -> Vec<String> {
+        let mut ignored = Vec::new();
+        let mechanisms = self.value.get("mechanisms").and_then(Value::as_array);
+        for mechanism in mechanisms.into_iter().flatten() {
+            let kind = mechanism.get("type").and_then(Value::as_str);
+            let Some(kind) = kind.and_then(Kind::named) else {
+                continue;
+            };
+            for name in mechanism.as_object().into_iter().flat_map(Map::keys) {
+                let known = ["type", "count", "adjacency"].contains(&name.as_str())
+                    || kind.parameter(name).is_ok();
+                if !known {
+                    ignored.push(format!("{}.{name}", kind.name()));
+                }
+            }
+        }
+        let query = self.value.get("query").and_then(Value::as_object);
+        for name in query.into_iter().flat_map(Map::keys) {
+            if !QUERY_FIELDS.contains(&name.as_str()) {
+                ignored.push(format!("query.{name}"));
+            }
+        }
+        ignored
     }
 }
 
@@ -120,6 +152,7 @@ impl Line {
         Self {
             id,
             outcome: Err(failure),
+            ignored: Vec::new(),
         }
     }
 
@@ -136,6 +169,9 @@ impl Serialize for Line {
         match &self.outcome {
             Ok(answer) => answer.entries(&mut map)?,
             Err(failure) => map.serialize_entry("error", &Fault(failure))?,
+        }
+        if !self.ignored.is_empty() {
+            map.serialize_entry("ignored", &self.ignored)?;
         }
         map.end()
     }
@@ -199,8 +235,8 @@ fn group(case: &Map<String, Value>, query: &Map<String, Value>) -> Result<u64> {
 
 fn relation(value: &Value) -> Result<Neighbours> {
     match value.as_str() {
-        Some("add_remove") => Ok(Neighbours::AddRemove),
-        Some("replace_one") => Ok(Neighbours::ReplaceOne),
+        Some("add_remove" | "add-remove") => Ok(Neighbours::AddRemove),
+        Some("replace_one" | "replace-one") => Ok(Neighbours::ReplaceOne),
         _ => Err(wrong(
             "adjacency",
             shown(value),
@@ -307,13 +343,34 @@ mod tests {
     }
 
     #[test]
+    fn fields_that_nobody_reads_are_named() {
+        let line = |text: &str| {
+            let case = &Case::all(text).expect("a case")[0];
+            serde_json::to_value(case.line()).expect("plain data")
+        };
+        let typed = line(
+            r#"{"mechanisms":[{"type":"gaussian","sigma":20,"cuont":512}],"query":{"delta":1e-5,"detla":1}}"#,
+        );
+        assert_eq!(
+            typed["ignored"],
+            serde_json::json!(["gaussian.cuont", "query.detla"])
+        );
+        let fine = line(
+            r#"{"mechanisms":[{"type":"gaussian","sigma":20,"count":512}],"query":{"delta":1e-5},"note":1}"#,
+        );
+        assert!(fine.get("ignored").is_none() && fine["upper"].is_number());
+    }
+
+    #[test]
     fn answers_are_one_line() {
         let rest = r#""adjacency":"add_remove","query":{"delta":1e-5},"note":[1,2]"#;
         let answered = with(r#"{"type":"gdp","mu":1,"sigma":"unneeded"}"#, rest);
         let answered: Value = serde_json::from_str(&answered).expect("JSON");
         let keys: Vec<_> = answered.as_object().expect("an object").keys().collect();
-        assert_eq!(keys.len(), 6, "{keys:?}");
-        for key in ["id", "lower", "upper", "estimate", "engine", "theorem"] {
+        assert_eq!(keys.len(), 7, "{keys:?}");
+        for key in [
+            "id", "lower", "upper", "estimate", "engine", "theorem", "ignored",
+        ] {
             assert!(keys.contains(&&key.to_owned()), "{key}");
         }
     }
