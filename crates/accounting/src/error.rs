@@ -212,6 +212,10 @@ impl Fault for Error {
             Self::UnknownMechanism { .. } => {
                 "price this event with the version of whit that wrote it, or a later one".into()
             }
+            Self::Unbounded { what } if what.contains("group") => {
+                "a smaller epsilon, delta or group would pass: epsilon times the size of the group must stay a number, and its delta below one"
+                    .into()
+            }
             Self::Unbounded { .. } => {
                 "add more noise; randomized response needs a keep probability above 0 and below 1"
                     .into()

@@ -149,7 +149,7 @@ impl Guarantee {
             }
         }
         let none_left = |_| Error::Unbounded {
-            what: "guarantee for a group this large",
+            what: "guarantee for a group of this size at this epsilon",
         };
         Ok(Self {
             epsilon: Epsilon::new(epsilon).map_err(none_left)?,

@@ -4,6 +4,8 @@
 //! - [`zcdp`]: concentrated losses, which add up more gently, and their conversion to an epsilon at a delta.
 //! - [`price()`]: the cheapest epsilon that one of these proves for an [`Event`](whit_core::Event), with what inexact
 //!   samplers and parts with a delta of their own add.
+//! - [`budget`]: costs and caps in whole numbers, pure and concentrated, for questions that depend on past answers.
+//! - [`reserve`]: a permit for one event, once a journal has kept its cost.
 //! - [`interpret`]: what a guarantee means for one person, and for a group.
 //! - [`calibrate`]: the least noise whose price stays within a target.
 //!
@@ -22,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod account;
 pub mod advanced;
 mod allocation;
 mod approximate;
@@ -30,6 +33,7 @@ mod bound;
 mod bounded_range;
 mod bracket;
 pub mod buckets;
+pub mod budget;
 pub mod calibrate;
 mod circle;
 mod close;
@@ -66,6 +70,7 @@ mod logarithm;
 mod loss_grid;
 mod loss_list;
 mod lower;
+mod memory;
 mod mixture;
 mod normal;
 mod notion;
@@ -79,6 +84,7 @@ pub mod pure;
 mod rdp;
 mod rdp_quadrature;
 mod rdp_sampled;
+pub mod reserve;
 mod residue;
 mod search;
 mod shuffle;

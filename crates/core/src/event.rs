@@ -4,6 +4,7 @@
 //! each record. An accountant that does not know a variant must refuse it; there is no default price.
 
 use serde::{Deserialize, Deserializer, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::{Error, Neighbours, Probability, Ratio, Result, Scale};
 
@@ -121,6 +122,17 @@ impl Event {
         &self.mechanism
     }
 
+    /// The canonical record: JSON without spaces, fields in the order of their declaration, ratios in lowest terms. Equal
+    /// events have equal records, and different events different ones.
+    pub fn record(&self) -> String {
+        serde_json::to_string(self).expect("an event is plain data, whose keys are names")
+    }
+
+    /// SHA-256 of [`record`](Self::record): what a permit is bound to, and what a ledger is searched by.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        Sha256::digest(self.record()).into()
+    }
+
     /// Both events on the same data. Refused if they speak of different relations.
     pub fn and(self, other: Self) -> Result<Self> {
         if self.neighbours != other.neighbours {
@@ -199,6 +211,32 @@ mod tests {
             serde_json::from_str::<Event>(&text).expect("own record"),
             event
         );
+    }
+
+    /// Of the text in `record_reads_as_written`, by another program (`sha256sum`): ledgers hold these, so they stay.
+    #[test]
+    fn fingerprint_is_the_hash_of_the_record() {
+        let event = laplace(Neighbours::AddRemove);
+        let found: String = event
+            .fingerprint()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(
+            found,
+            "c963a1b7ba0d58b04a936f351d134727083d9ca0ad681a00579d073f73f91478"
+        );
+    }
+
+    #[test]
+    fn whatever_differs_has_another_fingerprint() {
+        let event = laplace(Neighbours::AddRemove);
+        let read: Event = serde_json::from_str(&event.record()).expect("own record");
+        assert_eq!(read.fingerprint(), event.fingerprint());
+        let other = laplace(Neighbours::ReplaceOne);
+        assert_ne!(other.fingerprint(), event.fingerprint());
+        let twice = event.clone().and(event.clone()).expect("one relation");
+        assert_ne!(twice.fingerprint(), event.fingerprint());
     }
 
     #[test]

@@ -233,6 +233,14 @@ impl<R: Relation> NoisyMean<R> {
             // Off by at most 5 · 2^-53.
             share_interval(&self.noise, confidence, [above, below])
         };
+        // Noise beyond an end of the range leaves next to nothing of an interval that is cut there: right as often as it says, and read as
+        // certainty. So it is no narrower than the noise is wide.
+        let [low, high] = if apart.saturating_abs() >= both {
+            let reach = self.sums.half_width(confidence) as f64 / both as f64;
+            [low.min(share - reach), high.max(share + reach)]
+        } else {
+            [low, high]
+        };
         // Bounds are made of floats, so these are exact.
         let bounds = self.of.bounds;
         let [lower, upper] =
@@ -263,6 +271,24 @@ mod tests {
 
     fn laplace(numerator: u128, denominator: u128) -> Noise {
         Noise::Laplace(scale(numerator, denominator))
+    }
+
+    /// A thousand rows at the lower end of the range: half of all answers are pushed beyond it, and none of them looks certain.
+    #[test]
+    fn answers_at_an_end_are_not_certain() {
+        let mean = mean::<AddRemove>(Contribution::Row);
+        let noisy = mean.with_noise(&laplace(150, 1)).expect("in range");
+        let mut entropy = Seeded::new(seed(4471));
+        let mut at_end = 0;
+        for _ in 0..200 {
+            let parts = mean.aggregate([-100.0; 1000]);
+            let release = noisy.release(parts, confidence(0.95), &mut entropy);
+            let found = release.expect("entropy").into_value();
+            // Noise of 150 on either sum is 0.15 on the mean, and three times that at 95%.
+            assert!(found.high - found.low > 0.2, "{found:?}");
+            at_end += u32::from(found.answer == -100.0);
+        }
+        assert!((50..150).contains(&at_end), "{at_end}");
     }
 
     fn check<R: Relation>(contribution: Contribution, l1: f64, l2_square: f64) {

@@ -1,0 +1,105 @@
+//! Going on after damage.
+//!
+//! What a damaged record had spent is not known, and neither is how many are missing at the end if the head is damaged. So the
+//! damage is not repaired: it stays where it is, a `recover` record names it row by row, and with it **the whole budget counts
+//! as spent**, at every level that has a cap. An owner who knows better raises the cap, which is a record, too. If nothing is
+//! damaged and only the key is lost, nothing is spent: a new key is made, and the record says so.
+//!
+//! What cannot be recovered here is a file that is no database any more; for that, put back a copy, and compare its head with
+//! the receipts that have left since.
+
+use std::path::Path;
+
+use whit_accounting::budget::Sums;
+
+use crate::body::{self, Damage, Hex, Recover, Units};
+use crate::key::{self, HeadKey, new_key_path};
+use crate::ledger::{Terms, first_caps, opening};
+use crate::record::{Kind, Receipt};
+use crate::sqlite::{Access, Sqlite};
+use crate::store::Store;
+use crate::writer::{Writer, load};
+use crate::{Error, Result};
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovered {
+    /// Rows that are not as they were written.
+    pub altered: u64,
+    /// Rows that are not there.
+    pub missing: u64,
+    /// Whether the budget is closed now.
+    pub closed: bool,
+    /// The record that says so.
+    pub receipt: Receipt,
+}
+
+/// Records the damage of the ledger at `path` and closes its budget; or makes a new key, if only that is lost. `terms` say what the ledger
+/// was for, should its own beginning be damaged; nothing that is recorded is changed by them.
+pub fn recover(path: &Path, terms: &Terms) -> Result<Recovered> {
+    if !path.exists() {
+        return Err(Error::Missing);
+    }
+    let mut store = Sqlite::open(path, Access::Write)?;
+    store.begin()?;
+    let (state, seen) = load(&mut store)?;
+    if state.is_new() {
+        return Err(Error::Emptied);
+    }
+    let damage = state.damage().to_vec();
+    let recorded = state.opening().map(|opening| opening.public_key.0);
+    let key = recorded.ok_or(Error::KeyMissing);
+    let key = key.and_then(|public| key::load(path, &public));
+    if damage.is_empty() && key.is_ok() {
+        return Err(Error::NothingToRecover);
+    }
+    let fresh = key.is_err();
+    let key = key.or_else(|_| {
+        let key = HeadKey::fresh()?;
+        key.write(&new_key_path(path)).map(|()| key)
+    })?;
+    let mut opening = match state.opening() {
+        Some(found) => found.clone(),
+        None => opening(terms, key.public()),
+    };
+    opening.public_key = Hex(key.public());
+    let floor = floor(terms)?;
+    let body = Recover {
+        opening,
+        damage: damage.clone(),
+        loss_floor: Units(floor.loss),
+        delta_floor: Units(floor.delta),
+    };
+    let mut writer = Writer::new(store, state, key, seen);
+    let receipt = writer.append(Kind::Recover, body::write(&body))?;
+    writer.commit()?;
+    if fresh {
+        key::promote(path)?;
+    }
+    let rows = |damage: &Damage| match damage {
+        Damage::Altered { .. } => (1, 0),
+        Damage::Missing { first, last } => (0, last - first + 1),
+        Damage::Head => (0, 0),
+    };
+    let (altered, missing) = damage
+        .iter()
+        .map(rows)
+        .fold((0, 0), |sum, rows| (sum.0 + rows.0, sum.1 + rows.1));
+    Ok(Recovered {
+        altered,
+        missing,
+        closed: !damage.is_empty(),
+        receipt,
+    })
+}
+
+/// What the data set has spent at least: all that the terms allow.
+fn floor(terms: &Terms) -> Result<Sums> {
+    let caps = first_caps(terms)?.into_iter();
+    let limits = caps.map(|cap| (cap.loss_limit.0, cap.delta_limit.0));
+    Ok(limits.fold(Sums::default(), |most, (loss, delta)| Sums {
+        loss: most.loss.max(loss),
+        delta: most.delta.max(delta),
+    }))
+}

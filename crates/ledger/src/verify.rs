@@ -1,0 +1,108 @@
+//! Looking at a ledger without changing it.
+
+use std::path::Path;
+
+use whit_accounting::budget::Mode;
+use whit_accounting::reserve::Standing;
+use whit_core::Neighbours;
+
+use crate::key::{self, HeadKey};
+use crate::record::{Hash, Receipt, hex};
+use crate::sqlite::{Access, Sqlite};
+use crate::store::Store;
+use crate::writer::load;
+use crate::{Error, Result};
+
+/// What a sound ledger says.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The data set.
+    pub dataset: String,
+    /// How the budget is kept.
+    pub mode: Mode,
+    /// Whom it protects.
+    pub neighbours: Neighbours,
+    /// The catalog that was accepted last.
+    pub catalog: Hash,
+    /// By which heads are verified.
+    pub public_key: Hash,
+    /// The last record.
+    pub head: Receipt,
+    /// How many charges there are.
+    pub reserved: u64,
+    /// How many of them have an answer.
+    pub settled: u64,
+    /// Where every level stands.
+    pub standings: Vec<Standing>,
+}
+
+/// Verifies every record, every link, every cap, and the signature of the head. Needs the file alone, and not the secret key;
+/// if there is a key file that can be read, it must be the right one.
+pub fn verify(path: &Path) -> Result<Report> {
+    let mut store = open(path)?;
+    store.begin()?;
+    let loaded = load(&mut store);
+    store.abort();
+    let (state, _) = loaded?;
+    let opening = state.sound()?;
+    if let Ok(found) = HeadKey::read(&key::key_path(path))
+        && found.public() != opening.public_key.0
+    {
+        return Err(Error::KeyMismatch);
+    }
+    let (reserved, settled) = state.counts();
+    let levels = state.levels().into_iter();
+    Ok(Report {
+        dataset: opening.dataset.clone(),
+        mode: opening.mode.0,
+        neighbours: opening.neighbours,
+        catalog: opening.catalog.0,
+        public_key: opening.public_key.0,
+        head: state.head().ok_or(Error::Emptied)?,
+        reserved,
+        settled,
+        standings: levels.map(|level| state.standing(level)).collect(),
+    })
+}
+
+/// A record as it is found, verified or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shown {
+    /// Its number.
+    pub sequence: i64,
+    /// What it is about.
+    pub kind: String,
+    /// Its JSON.
+    pub body: String,
+    /// Its hash, as hex digits.
+    pub hash: String,
+}
+
+/// The records of these numbers, in order, as they are found.
+pub fn show(path: &Path, first: u64, last: u64) -> Result<Vec<Shown>> {
+    let mut store = open(path)?;
+    store.begin()?;
+    let mut shown = Vec::new();
+    let read = store.read(first, last, &mut |raw| {
+        shown.push(Shown {
+            sequence: raw.sequence,
+            kind: String::from_utf8_lossy(raw.kind).into_owned(),
+            body: String::from_utf8_lossy(raw.body).into_owned(),
+            hash: hex(raw.hash),
+        });
+    });
+    store.abort();
+    read.map(|()| shown)
+}
+
+fn open(path: &Path) -> Result<Sqlite> {
+    if path.exists() {
+        Sqlite::open(path, Access::Read)
+    } else if key::key_path(path).exists() {
+        Err(Error::Emptied)
+    } else {
+        Err(Error::Missing)
+    }
+}
