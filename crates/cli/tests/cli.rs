@@ -1274,11 +1274,16 @@ fn shipped_binary_does_not_link_the_testkit() {
 #[test]
 fn crates_use_each_other_as_drawn() {
     let metadata = metadata();
-    let drawn: [(&str, &[&str]); 7] = [
+    let drawn: [(&str, &[&str]); 9] = [
         ("whit-core", &[]),
         ("whit-mechanism", &["whit-core"]),
         ("whit-accounting", &["whit-core"]),
         ("whit-audit", &["whit-core"]),
+        ("whit-ledger", &["whit-accounting", "whit-core"]),
+        (
+            "whit-sql",
+            &["whit-accounting", "whit-core", "whit-mechanism"],
+        ),
         ("whit-testkit", &["whit-core"]),
         ("whit", &["whit-accounting", "whit-core", "whit-mechanism"]),
         ("whit-cli", &["whit"]),

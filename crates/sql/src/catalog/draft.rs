@@ -1,0 +1,75 @@
+//! A first catalog for files of which only the header line is read.
+
+use std::fmt::Write;
+
+use crate::error::{Result, catalog};
+
+/// A commented `whit.toml` for CSV files, each given by its path and the columns of its header. No cell is looked at: what a
+/// column holds and what may be public is the owner's to say.
+pub fn draft(dataset: &str, files: &[(String, Vec<String>)]) -> Result<String> {
+    let mut text = String::new();
+    let mut names: Vec<String> = Vec::new();
+    let _ = write!(
+        text,
+        "# What is private, whose it is, and how much may be spent. `whit check` reads this file and no data.\n\n\
+         [dataset]\n\
+         id = {dataset:?}            # identity in the ledger; editing this file never reopens a budget\n\
+         # units = 10000          # how many units there are, if that is public: delta is compared with 1/N²\n\n\
+         [budget]                  # the cap of the whole dataset\n\
+         epsilon = 1.0\n\
+         # delta = 1e-8            # given: concentrated accounting, and keys that are not declared can be shown\n\n\
+         [defaults]                # for statements that do not say\n\
+         # epsilon = 0.1           # without this line, a statement must bring its own\n\
+         groups_per_unit = 1       # in how many groups one unit counts\n\
+         rows_per_group = 1        # how many rows of one unit count in a group\n\n\
+         # [ledger]\n\
+         # path = \"whit.ledger\"    # beside this file\n"
+    );
+    for (path, columns) in files {
+        let stem = path.rsplit(['/', '\\']).next().unwrap_or(path);
+        let stem = stem.strip_suffix(".csv").unwrap_or(stem);
+        let mut name: String = stem
+            .to_ascii_lowercase()
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+            .collect();
+        if names.contains(&name) || name.is_empty() {
+            name = format!("{name}_{}", names.len());
+        }
+        let Some(first) = columns.first() else {
+            return Err(catalog(
+                "no_header",
+                format!("{path} has no header line"),
+                "give a CSV file whose first line names its columns",
+            ));
+        };
+        let _ = write!(
+            text,
+            "\n[table.{name}]\n\
+             source = {path:?}\n\
+             unit = {first:?}           # CHECK THIS: the column that says whose row it is; all rows of one unit are protected together\n\
+             # public = true           # instead of unit: nothing in this file is private\n\
+             # rows_per_unit = 100     # at most so many rows of one unit are used\n\
+             [table.{name}.column]      # a column that is not listed is text\n"
+        );
+        for column in columns {
+            let _ = writeln!(
+                text,
+                "# {} = {{ type = \"int\", range = [0, 100] }}   # or {{ values = [\"a\", \"b\"] }} for public group keys",
+                key(column)
+            );
+        }
+        names.push(name);
+    }
+    Ok(text)
+}
+
+/// A key of TOML, quoted where it must be.
+fn key(name: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.is_empty() && name.chars().all(bare) {
+        name.to_owned()
+    } else {
+        format!("{name:?}")
+    }
+}

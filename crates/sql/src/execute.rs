@@ -1,0 +1,278 @@
+//! # Execution
+//! The only place that reads private rows. It takes a [`Permit`] by value and the plan that was paid for; with any other it
+//! ends before a row is read. From there on nothing depends on the data but the answer: the engine's errors, whatever they
+//! say, become one constant, and so do its panics.
+//!
+//! The engine gives one row for each group: integer sums and a number of units, all [`Secret`]. Mechanisms turn them into
+//! releases. HAVING, ORDER BY and LIMIT see nothing but these.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, BinaryArray, Decimal128Array, Int64Array};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use serde::Serialize;
+use whit_accounting::reserve::{Permit, Redeemed};
+use whit_core::{AddRemove, Confidence, Entropy, Secret};
+use whit_mechanism::Additive;
+
+use crate::analyze::{Keys, Measured};
+use crate::error::{Error, Result};
+use crate::plan::after::{NoisyRow, apply, noisy_columns};
+use crate::rewrite::{HashKey, PrivatePlan, UNITS, lower};
+use crate::table::Tables;
+use crate::value::{Cell, Kind, Value};
+
+mod verify;
+
+/// A private answer with its error bars.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// The columns.
+    pub columns: Vec<AnswerColumn>,
+    /// The rows.
+    pub rows: Vec<Vec<Value>>,
+    /// For each cell that is noisy and not computed further, an interval that holds the value without noise, with the
+    /// confidence that was asked for. What the caps and clamps left out is not in it.
+    pub intervals: Vec<Vec<Option<[f64; 2]>>>,
+}
+
+/// A column of an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AnswerColumn {
+    /// Its name.
+    pub name: String,
+    /// What its cells hold.
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    /// Does it depend on noise?
+    pub noisy: bool,
+}
+
+/// Sums and units of each group.
+type Groups = BTreeMap<Vec<u8>, Group>;
+
+#[derive(Clone, Default)]
+struct Group {
+    parts: Vec<i128>,
+    units: u64,
+}
+
+/// Runs a plan that was paid for. The permit is used up whether it succeeds or not.
+pub fn execute(
+    plan: &PrivatePlan,
+    tables: &Tables,
+    permit: Permit,
+    confidence: Confidence,
+    entropy: &mut impl Entropy,
+) -> Result<(Answer, Redeemed)> {
+    let redeemed = permit.redeem(plan.event()).map_err(|_| Error::OtherPlan)?;
+    let hash = HashKey::draw(entropy).map_err(whit_mechanism::Error::from)?;
+    let logical = lower(&plan.stable, tables, &hash).map_err(|_| Error::Execution)?;
+    verify::verify(&logical, plan.stable.contribution)?;
+    let groups = run(&logical, plan)?;
+    let rows = release(plan, groups, confidence, entropy)?;
+    Ok((answer(plan, rows), redeemed))
+}
+
+/// Runs the engine on threads of its own. An error or a panic there is one and the same constant here.
+fn run(logical: &LogicalPlan, plan: &PrivatePlan) -> Result<Secret<Groups>> {
+    let work = || -> Option<Vec<RecordBatch>> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .ok()?;
+        runtime.block_on(async {
+            let context = SessionContext::new_with_config(SessionConfig::new());
+            let frame = context.execute_logical_plan(logical.clone()).await.ok()?;
+            frame.collect().await.ok()
+        })
+    };
+    let batches = std::thread::scope(|scope| scope.spawn(work).join().ok().flatten());
+    let batches = batches.ok_or(Error::Execution)?;
+    let parts = plan
+        .stable
+        .measured
+        .iter()
+        .map(|measured| measured.parts().len())
+        .sum();
+    read(&batches, parts)
+        .map(Secret::new)
+        .ok_or(Error::Execution)
+}
+
+fn read(batches: &[RecordBatch], parts: usize) -> Option<Groups> {
+    let mut groups = Groups::new();
+    for batch in batches {
+        let keys: &BinaryArray = batch.column(0).as_any().downcast_ref()?;
+        let sums: Vec<&Decimal128Array> = (1..=parts)
+            .map(|at| batch.column(at).as_any().downcast_ref())
+            .collect::<Option<_>>()?;
+        let units: &Int64Array = batch.column_by_name(UNITS)?.as_any().downcast_ref()?;
+        for row in 0..batch.num_rows() {
+            let value = |array: &&Decimal128Array| {
+                if array.is_valid(row) {
+                    array.value(row)
+                } else {
+                    0
+                }
+            };
+            let group = Group {
+                parts: sums.iter().map(value).collect(),
+                units: u64::try_from(units.value(row)).ok()?,
+            };
+            groups.insert(keys.value(row).to_vec(), group);
+        }
+    }
+    Some(groups)
+}
+
+/// Keys are chosen and noise is added; what comes out is public.
+fn release(
+    plan: &PrivatePlan,
+    groups: Secret<Groups>,
+    confidence: Confidence,
+    entropy: &mut impl Entropy,
+) -> Result<Vec<NoisyRow>> {
+    let stable = &plan.stable;
+    let shown: Arc<Vec<Vec<u8>>> = match (plan.keys(), &plan.selection) {
+        (Keys::One, _) => Arc::new(vec![Vec::new()]),
+        (Keys::Public(keys), _) => Arc::clone(keys),
+        (Keys::Private, Some(selection)) => {
+            let units = groups.as_ref().map(|groups| {
+                groups
+                    .iter()
+                    .map(|(key, group)| (key.clone(), group.units))
+                    .collect::<BTreeMap<_, _>>()
+            });
+            Arc::new(selection.release(units, entropy)?.into_value().shown)
+        }
+        (Keys::Private, None) => return Err(Error::Execution),
+    };
+    let mut rows: Vec<NoisyRow> = Vec::with_capacity(shown.len());
+    for key in shown.iter() {
+        let cells = Cell::decode_all(key).ok_or(Error::Execution)?;
+        let intervals = vec![None; cells.len()];
+        rows.push(NoisyRow { cells, intervals });
+    }
+    let mut first = 0;
+    for (measured, noise) in stable.measured.iter().zip(&plan.noise) {
+        let parts = measured.parts().len();
+        let sums = groups
+            .as_ref()
+            .map(|groups| sums(measured, groups, &shown, first));
+        let noisy = noise.release_vector(sums, entropy)?.into_value();
+        let width = noisy.len() / shown.len().max(1);
+        for (row, noisy) in rows.iter_mut().zip(noisy.chunks(width.max(1))) {
+            let (cell, interval) = estimate(measured, noise, noisy, confidence);
+            row.cells.push(cell);
+            row.intervals.push(Some(interval));
+        }
+        first += parts;
+    }
+    // Whatever was not released is dropped here.
+    drop(groups);
+    Ok(rows)
+}
+
+/// The numbers of one aggregate for the groups that are shown, in their order. A group without rows has sums of zero.
+fn sums(measured: &Measured, groups: &Groups, shown: &[Vec<u8>], first: usize) -> Vec<i128> {
+    let none = Group::default();
+    let mut sums = Vec::new();
+    for key in shown {
+        let group = groups.get(key).unwrap_or(&none);
+        match measured {
+            Measured::Units => sums.push(i128::from(group.units)),
+            _ => sums.extend(
+                (first..first + measured.parts().len())
+                    .map(|at| group.parts.get(at).copied().unwrap_or(0)),
+            ),
+        }
+    }
+    sums
+}
+
+/// The answer and its interval from noisy numbers: post-processing.
+fn estimate(
+    measured: &Measured,
+    noise: &Additive<AddRemove>,
+    noisy: &[i128],
+    confidence: Confidence,
+) -> (Value, [f64; 2]) {
+    let around = |value: i128, confidence: Confidence| {
+        let half = i128::try_from(noise.half_width(confidence)).unwrap_or(i128::MAX);
+        [value.saturating_sub(half), value.saturating_add(half)]
+    };
+    let narrow = |value: i128| value.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+    let first = noisy.first().copied().unwrap_or(0);
+    match measured {
+        Measured::Count(_) | Measured::Units => {
+            let ends = around(first, confidence).map(|end| end as f64);
+            (Cell::Int(narrow(first)), ends)
+        }
+        Measured::Sum(fixed, _) => {
+            let ends = around(first, confidence).map(|end| fixed.bounds.grid().value(end));
+            let cell = if fixed.whole {
+                Cell::Int(narrow(first))
+            } else {
+                Cell::real(fixed.bounds.grid().value(first))
+            };
+            (cell, ends)
+        }
+        Measured::Mean(fixed, _) => {
+            let (above, below) = (first, noisy.get(1).copied().unwrap_or(0));
+            let (lower, width) = (fixed.bounds.lower() as f64, fixed.bounds.width() as f64);
+            let step = fixed.bounds.step().to_f64_up();
+            let mean = |share: f64| (lower + width * share.clamp(0.0, 1.0)) * step;
+            // Where noise leaves less than one row, one is assumed.
+            let total = (above.saturating_add(below) as f64).max(width);
+            // Both sums are within their intervals at once, with the confidence asked for; the share grows with one and falls
+            // with the other, and neither is negative.
+            let each = confidence.for_each_of_two();
+            let [a_low, a_high] = around(above, each).map(|end| end.max(0) as f64);
+            let [b_low, b_high] = around(below, each).map(|end| end.max(0) as f64);
+            let low = if a_low + b_high > 0.0 {
+                a_low / (a_low + b_high)
+            } else {
+                0.0
+            };
+            let high = if a_high + b_low > 0.0 {
+                a_high / (a_high + b_low)
+            } else {
+                1.0
+            };
+            (
+                Cell::real(mean(above as f64 / total)),
+                [mean(low), mean(high)],
+            )
+        }
+    }
+}
+
+fn answer(plan: &PrivatePlan, rows: Vec<NoisyRow>) -> Answer {
+    let statement = &plan.stable.statement;
+    let rows = apply(&statement.steps, rows);
+    let mut noisy = vec![false; statement.keys.len()];
+    noisy.extend(statement.aggregates.iter().map(|_| true));
+    let noisy = noisy_columns(&statement.steps, noisy);
+    let columns = statement.names.iter().zip(&statement.kinds).zip(noisy);
+    let columns = columns.map(|((name, kind), noisy)| AnswerColumn {
+        name: name.clone(),
+        kind: *kind,
+        noisy,
+    });
+    let (cells, intervals) = rows
+        .into_iter()
+        .map(|row| (row.cells, row.intervals))
+        .unzip();
+    Answer {
+        columns: columns.collect(),
+        rows: cells,
+        intervals,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,335 @@
+//! What goes into the noise: caps, clamps, and how far neighbours are apart.
+
+use std::fmt::Write;
+
+use whit_core::{Bits, Ratio};
+use whit_testkit::{Seeded, SeededBits};
+
+use super::*;
+use crate::catalog::Catalog;
+use crate::request::{Asked, Request};
+use crate::{StablePlan, Statement};
+
+struct Shop {
+    catalog: Catalog,
+    tables: Tables,
+    _directory: tempfile::TempDir,
+}
+
+/// Rows of (unit, place, amount).
+type Rows = Vec<(u64, u64, String)>;
+
+fn shop(rows: &Rows, rows_per_unit: Option<u32>) -> Shop {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut text = String::from("person,place,amount\n");
+    for (unit, place, amount) in rows {
+        let _ = writeln!(text, "u{unit},p{place},{amount}");
+    }
+    #[expect(clippy::disallowed_methods, reason = "files of the test's own")]
+    {
+        std::fs::write(directory.path().join("visits.csv"), text).expect("written");
+        std::fs::write(
+            directory.path().join("twins.csv"),
+            "place,twin\np0,a\np0,b\np1,a\np1,a\np2,c\n",
+        )
+        .expect("written");
+    }
+    let cap = rows_per_unit.map_or(String::new(), |cap| format!("rows_per_unit = {cap}"));
+    let catalog = Catalog::parse(&format!(
+        "[dataset]\nid = \"d\"\n[budget]\nepsilon = 1\n\
+         [table.visits]\nsource = \"visits.csv\"\nunit = \"person\"\n{cap}\n\
+         [table.visits.column]\namount = {{ range = [-2, 10] }}\n\
+         [table.twins]\nsource = \"twins.csv\"\npublic = true\n"
+    ))
+    .expect("a catalog");
+    let tables = Tables::open(&catalog, directory.path()).expect("tables");
+    Shop {
+        catalog,
+        tables,
+        _directory: directory,
+    }
+}
+
+fn plan(shop: &Shop, sql: &str, groups: u32, rows: u32) -> PrivatePlan {
+    let asked = Asked {
+        epsilon: Some(whit_core::Epsilon::new(1.0).expect("an epsilon")),
+        delta: Some(whit_core::Delta::new(1e-6).expect("a delta")),
+        groups_per_unit: Some(groups),
+        rows_per_group: Some(rows),
+    };
+    let request = Request::new(asked, &shop.catalog).expect("a request");
+    let statement = Statement::parse(sql, &shop.tables).expect(sql);
+    let stable = StablePlan::analyze(statement, &request, &shop.tables).expect(sql);
+    PrivatePlan::rewrite(stable, &request, &shop.tables).expect(sql)
+}
+
+/// The sums that noise would be added to, under the hash key of a seed.
+fn sums_of(shop: &Shop, plan: &PrivatePlan, seed: u64) -> Groups {
+    let hash = HashKey::draw(&mut Seeded::new(seed)).expect("entropy");
+    let logical = lower(&plan.stable, &shop.tables, &hash).expect("a plan");
+    verify::verify(&logical, plan.stable.contribution).expect("the caps are there");
+    run(&logical, plan).expect("it runs").expose()
+}
+
+const SQL: &str = "SELECT place, COUNT(*), COUNT(amount), SUM(amount), AVG(amount), COUNT(DISTINCT person) FROM visits GROUP BY place";
+const JOINED: &str = "SELECT t.twin, COUNT(*), COUNT(amount), SUM(amount), AVG(amount), COUNT(DISTINCT person) \
+                      FROM visits v JOIN twins t ON v.place = t.place WHERE amount < 9 OR amount IS NULL GROUP BY t.twin";
+
+fn random_rows(bits: &mut SeededBits) -> Rows {
+    let odd = ["", "NaN", "inf", "-inf", "-0", "1e999", "x", "9.75"];
+    (0..bits.below(60))
+        .map(|_| {
+            let amount = match bits.below(3) {
+                0 => odd[bits.below(odd.len() as u64) as usize].to_owned(),
+                _ => format!("{}", bits.below(40) as f64 / 2.0 - 5.0),
+            };
+            (bits.below(6), bits.below(5), amount)
+        })
+        .collect()
+}
+
+/// Distances of neighbours, in the numbers of each aggregate, over all groups: L1 and squared L2.
+fn distances(one: &Groups, other: &Groups, measured: &Measured, first: usize) -> (i128, i128) {
+    let mut keys: Vec<Vec<u8>> = one.keys().chain(other.keys()).cloned().collect();
+    keys.sort();
+    keys.dedup();
+    let (a, b) = (
+        sums(measured, one, &keys, first),
+        sums(measured, other, &keys, first),
+    );
+    let moves = a.iter().zip(&b).map(|(a, b)| (a - b).abs());
+    moves.fold((0, 0), |(l1, l2), step| (l1 + step, l2 + step * step))
+}
+
+/// With the same key, tables that differ in one unit differ after the caps and clamps by no more than the noise is made for.
+#[test]
+fn neighbours_stay_within_the_sensitivity() {
+    let mut bits = SeededBits::new(51);
+    let mut reached = 0;
+    for round in 0..24 {
+        let rows = random_rows(&mut bits);
+        let victim = bits.below(6);
+        let less: Rows = rows.iter().filter(|row| row.0 != victim).cloned().collect();
+        let cap = [None, Some(4)][round % 2];
+        let (with, without) = (shop(&rows, cap), shop(&less, cap));
+        let (groups, per_group) = (1 + bits.below(3) as u32, 1 + bits.below(3) as u32);
+        let sql = [SQL, JOINED][round / 2 % 2];
+        let (plan_with, plan_without) = (
+            plan(&with, sql, groups, per_group),
+            plan(&without, sql, groups, per_group),
+        );
+        let seed = bits.word();
+        let (one, other) = (
+            sums_of(&with, &plan_with, seed),
+            sums_of(&without, &plan_without, seed),
+        );
+        let contribution = plan_with.stable.contribution;
+        let mut first = 0;
+        for measured in &plan_with.stable.measured {
+            let (l1, l2) = match measured.reach() {
+                Some(reach) => contribution.of_rows(reach),
+                None => contribution.of_units(),
+            };
+            let (moved_l1, moved_l2) = distances(&one, &other, measured, first);
+            let ratio = |value: i128| Ratio::from(u128::try_from(value).expect("not negative"));
+            assert!(
+                &ratio(moved_l1) <= l1.bound(),
+                "round {round}: {moved_l1} > {l1:?}"
+            );
+            assert!(
+                &ratio(moved_l2) <= l2.square(),
+                "round {round}: {moved_l2} > {l2:?}"
+            );
+            reached += u32::from(&ratio(moved_l1) == l1.bound());
+            first += measured.parts().len();
+        }
+        // Selection rests on this: no key gains or loses more than one unit, and no more keys than the cap do.
+        let units = distances(&one, &other, &Measured::Units, 0);
+        assert!(
+            units.0 <= i128::from(contribution.groups) && units.0 == units.1,
+            "round {round}: {units:?}"
+        );
+    }
+    assert!(reached > 20, "the bounds are met, not only kept: {reached}");
+}
+
+fn rows_of(counts: &[(u64, u64, usize)]) -> Rows {
+    let rows = counts
+        .iter()
+        .flat_map(|&(unit, place, count)| (0..count).map(move |at| (unit, place, format!("{at}"))));
+    rows.collect()
+}
+
+/// Keeping k means k: for every cap around the number there is.
+#[test]
+fn caps_keep_exactly_as_many_as_they_say() {
+    let shop = shop(
+        &rows_of(&[(1, 0, 5), (1, 1, 2), (1, 2, 1), (1, 3, 4), (2, 0, 1)]),
+        None,
+    );
+    for groups in 1..=5 {
+        for rows in 1..=6 {
+            let found = sums_of(
+                &shop,
+                &plan(&shop, SQL, groups, rows),
+                u64::from(100 * groups + rows),
+            );
+            let kept = found.values().filter(|group| group.units > 0).count() as u32;
+            let units: u64 = found.values().map(|group| group.units).sum();
+            assert_eq!(units, u64::from(groups.min(4)) + 1, "{groups} groups");
+            assert!(kept <= 5);
+            for (key, group) in &found {
+                let all = [5, 2, 1, 4][usize::from(key[2] - b'0')];
+                let second = i128::from(key[2] == b'0');
+                let first = i128::from(all.min(rows));
+                let expected = match (group.units, second) {
+                    (2, _) => first + second,
+                    (_, 1) => 1,
+                    _ => first,
+                };
+                assert_eq!(
+                    group.parts[0], expected,
+                    "{groups} groups, {rows} rows, {key:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_declared_cap_is_enforced() {
+    let rows = rows_of(&[(1, 0, 5), (1, 1, 5), (1, 2, 5), (2, 0, 2)]);
+    for cap in [1, 2, 7, 14, 15, 16] {
+        let shop = shop(&rows, Some(cap));
+        let found = sums_of(&shop, &plan(&shop, SQL, 10, 10), 5);
+        let all: i128 = found.values().map(|group| group.parts[0]).sum();
+        assert_eq!(
+            all,
+            i128::from(cap.min(15)) + i128::from(cap.min(2)),
+            "{cap}"
+        );
+    }
+}
+
+/// The groups of a unit are chosen anew each time, each as often as the others, and not the same for every unit.
+#[test]
+fn kept_groups_are_drawn_evenly() {
+    let rows = rows_of(&[
+        (1, 0, 1),
+        (1, 1, 1),
+        (1, 2, 1),
+        (2, 0, 1),
+        (2, 1, 1),
+        (2, 2, 1),
+    ]);
+    let shop = shop(&rows, None);
+    let plan = plan(&shop, SQL, 1, 1);
+    let (mut counts, mut together) = ([0; 3], 0);
+    for seed in 0..60 {
+        let found = sums_of(&shop, &plan, seed);
+        for (key, group) in &found {
+            counts[usize::from(key[2] - b'0')] += group.units;
+        }
+        together += u32::from(found.len() == 1);
+    }
+    // 120 draws of three: each 40 on average, with a standard deviation of 5; 60 pairs, a third alike, deviation 4.
+    assert!(
+        counts.iter().all(|count| (15..=65).contains(count)),
+        "{counts:?}"
+    );
+    assert!((3..=40).contains(&together), "{together}");
+}
+
+#[test]
+fn rows_without_a_unit_are_dropped() {
+    let directory = tempfile::tempdir().expect("a directory");
+    #[expect(clippy::disallowed_methods, reason = "a file of the test's own")]
+    std::fs::write(
+        directory.path().join("visits.csv"),
+        "person,place,amount\n,p0,1\nu1,p0,1\n\n,,\nu2\n",
+    )
+    .expect("written");
+    let catalog = Catalog::parse("[dataset]\nid=\"d\"\n[budget]\nepsilon=1\n[table.visits]\nsource=\"visits.csv\"\nunit=\"person\"").expect("a catalog");
+    let tables = Tables::open(&catalog, directory.path()).expect("tables");
+    let shop = Shop {
+        catalog,
+        tables,
+        _directory: directory,
+    };
+    let found = sums_of(&shop, &plan(&shop, "SELECT COUNT(*) FROM visits", 1, 9), 1);
+    assert_eq!(
+        found
+            .values()
+            .map(|group| group.parts[0])
+            .collect::<Vec<_>>(),
+        [2]
+    );
+}
+
+/// A permit for one plan does not run another, and nothing is read for it.
+#[test]
+fn a_permit_runs_the_plan_it_paid_for() {
+    use whit_accounting::budget::{Cap, Mode};
+    use whit_accounting::reserve::{Account, Filter, Memory};
+    use whit_core::{Delta, Epsilon, Neighbours};
+    let shop = shop(&rows_of(&[(1, 0, 1)]), None);
+    let (cheap, dear) = (
+        plan(&shop, "SELECT COUNT(*) FROM visits", 1, 1),
+        plan(&shop, "SELECT COUNT(*) FROM visits", 1, 2),
+    );
+    let cap = Cap::new(
+        Mode::Pure,
+        Neighbours::AddRemove,
+        Epsilon::new(9.0).expect("9"),
+        Delta::ZERO,
+    )
+    .expect("a cap");
+    let mut journal = Memory::new("d", cap);
+    let mut pay = |plan: &PrivatePlan| {
+        let account = Account::new("d").expect("a name");
+        Filter::new(Mode::Pure)
+            .reserve(plan.event(), &account, &mut journal)
+            .expect("within the cap")
+    };
+    let confidence = Confidence::new(0.95).expect("a confidence");
+    let other = execute(
+        &dear,
+        &shop.tables,
+        pay(&cheap),
+        confidence,
+        &mut Seeded::new(1),
+    );
+    assert!(matches!(other, Err(Error::OtherPlan)));
+    let own = execute(
+        &dear,
+        &shop.tables,
+        pay(&dear),
+        confidence,
+        &mut Seeded::new(1),
+    );
+    assert!(own.is_ok());
+}
+
+/// A plan from which a cap was taken out does not run.
+#[test]
+fn a_plan_without_its_caps_is_not_run() {
+    let shop = shop(&rows_of(&[(1, 0, 1)]), None);
+    let narrow = plan(&shop, SQL, 1, 1);
+    let wide = plan(&shop, SQL, 2, 1);
+    let hash = HashKey::draw(&mut Seeded::new(1)).expect("entropy");
+    let logical = lower(&wide.stable, &shop.tables, &hash).expect("a plan");
+    assert!(verify::verify(&logical, wide.stable.contribution).is_ok());
+    assert!(verify::verify(&logical, narrow.stable.contribution).is_err());
+    assert!(verify::verify(logical.inputs()[0].inputs()[0], wide.stable.contribution).is_err());
+}
+
+/// Plans are made and priced without the private file; running one without it says one constant thing.
+#[test]
+fn a_file_that_is_gone_is_missed_by_the_execution_alone() {
+    let shop = shop(&rows_of(&[(1, 0, 1)]), None);
+    std::fs::remove_file(shop._directory.path().join("visits.csv")).expect("removed");
+    let plan = plan(&shop, SQL, 1, 1);
+    let hash = HashKey::draw(&mut Seeded::new(1)).expect("entropy");
+    let logical = lower(&plan.stable, &shop.tables, &hash).expect("a plan");
+    assert!(matches!(run(&logical, &plan), Err(Error::Execution)));
+}

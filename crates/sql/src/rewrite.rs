@@ -1,0 +1,109 @@
+//! # From a stable plan to a private one
+//! A [`PrivatePlan`] holds the caps, the clamps, the noise and the one [`Event`] they imply, so that they cannot drift apart.
+//! There is one way to get one: [`PrivatePlan::rewrite`]. No data is read for it, so it can be explained and priced for nothing.
+//!
+//! The engine's plan is made from it when it runs, since it holds a secret key that must be fresh. One rule per file:
+//! `compute` evaluates terms and clamps to integers, `cap_unit`, `cap_rows` and `cap_groups` bound what a unit contributes,
+//! `sum` adds up.
+//!
+//! **Guarantee.** Neighbours differ in one unit. By `analyze/contribution.rs` the vector of all groups' sums of an aggregate moves
+//! by at most its L1 and L2 bounds; integer noise for these makes each aggregate as private as its event says, and the statement
+//! is their composition. With private keys, first the keys are selected: a unit is in at most `G` groups after the caps, so that
+//! is a composition of `G` selections; then noise is added to the sums of the keys that were shown, a function of the data
+//! and of what is already public, with the same bounds.
+
+use whit_core::{AddRemove, Event};
+use whit_mechanism::{Additive, PartitionSelection};
+
+use crate::analyze::{Keys, StablePlan};
+use crate::error::{Error, Result, refused};
+use crate::request::Request;
+use crate::table::Tables;
+
+mod cap_groups;
+mod cap_rows;
+mod cap_unit;
+mod compute;
+mod explain;
+mod keyed_hash;
+mod lower;
+mod split;
+mod sum;
+
+pub use explain::{Expected, Explanation};
+pub(crate) use keyed_hash::HashKey;
+pub(crate) use lower::{UNITS, lower};
+
+/// A plan whose answer is private at the price of its event.
+pub struct PrivatePlan {
+    pub(crate) stable: StablePlan,
+    pub(crate) noise: Vec<Additive<AddRemove>>,
+    pub(crate) selection: Option<PartitionSelection<AddRemove>>,
+    event: Event,
+    request: Request,
+}
+
+impl PrivatePlan {
+    /// Chooses the noise and states the event.
+    pub fn rewrite(stable: StablePlan, request: &Request, tables: &Tables) -> Result<Self> {
+        // Whatever can go wrong in making the engine's plan goes wrong here, before anything is paid.
+        lower(&stable, tables, &HashKey::ZERO).map_err(|_| Error::Bug {
+            invariant: "a stable plan can be lowered",
+        })?;
+        let split::Split { noise, selection } = split::split(&stable, request)?;
+        let groups = stable.keys.count();
+        let mut events = selection
+            .iter()
+            .map(PartitionSelection::event)
+            .collect::<Vec<_>>();
+        for (noise, measured) in noise.iter().zip(&stable.measured) {
+            // How many private keys will be shown is not known: as many as there can be.
+            let coordinates = groups.map_or(u64::MAX, |groups| groups * measured.width());
+            events.push(noise.event_of(coordinates));
+        }
+        let mut events = events.into_iter();
+        let first = events.next().ok_or_else(|| {
+            refused(
+                "no_aggregate",
+                "there is nothing to release",
+                "add COUNT(*), for example",
+            )
+        })?;
+        let event = events.try_fold(first, Event::and)?;
+        Ok(Self {
+            stable,
+            noise,
+            selection,
+            event,
+            request: *request,
+        })
+    }
+
+    /// What an accountant needs to know, before anything is read.
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// The parameters it was made for.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// How many groups the answer has before HAVING and LIMIT, if that is public.
+    pub fn groups(&self) -> Option<u64> {
+        self.stable.keys.count()
+    }
+
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.stable.keys
+    }
+}
+
+impl std::fmt::Debug for PrivatePlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PrivatePlan")
+            .field("contribution", &self.stable.contribution)
+            .field("event", &self.event)
+            .finish_non_exhaustive()
+    }
+}

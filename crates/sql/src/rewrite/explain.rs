@@ -1,0 +1,109 @@
+//! What a plan will do and how far off its answer will be, told before anything is paid or read.
+
+use sha2::{Digest, Sha256};
+use whit_core::{Confidence, Mechanism};
+
+use super::PrivatePlan;
+use crate::analyze::{Keys, Measured};
+
+/// A plan in words and numbers. All of it is public.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// `one`, `public` or `private`.
+    pub keys: &'static str,
+    /// How many groups the answer has before HAVING and LIMIT, if that is public.
+    pub groups: Option<u64>,
+    /// In how many groups a unit counts.
+    pub groups_per_unit: u32,
+    /// How many rows of a unit count in a group.
+    pub rows_per_group: u32,
+    /// How many rows of a unit count altogether, where its table declares less than the others allow.
+    pub rows_per_unit: Option<u32>,
+    /// The noise of each aggregate.
+    pub noise: Vec<Expected>,
+}
+
+/// The noise of one aggregate.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Expected {
+    /// The aggregate, as SQL.
+    pub aggregate: String,
+    /// `discrete Laplace` or `discrete Gaussian`.
+    pub distribution: &'static str,
+    /// Its scale, in the unit of the answer.
+    pub scale: f64,
+    /// How far the answer is from that without noise, at the confidence asked for. None where that depends on how many rows
+    /// there are.
+    pub half_width: Option<f64>,
+}
+
+impl PrivatePlan {
+    /// What will be done, and how far off the answer will be.
+    pub fn explain(&self, confidence: Confidence) -> Explanation {
+        let contribution = self.stable.contribution;
+        let aggregates = self
+            .stable
+            .statement
+            .aggregates
+            .iter()
+            .zip(&self.stable.measured);
+        let noise = aggregates
+            .zip(&self.noise)
+            .map(|((aggregate, measured), noise)| {
+                let event = noise.event_of(1);
+                let (distribution, scale) = match event.mechanism() {
+                    Mechanism::DiscreteGaussian { scale, .. } => {
+                        ("discrete Gaussian", scale.ratio().to_f64_up())
+                    }
+                    Mechanism::DiscreteLaplace { scale, .. } => {
+                        ("discrete Laplace", scale.ratio().to_f64_up())
+                    }
+                    _ => ("unknown", f64::INFINITY),
+                };
+                let step = match measured {
+                    Measured::Count(_) | Measured::Units => 1.0,
+                    Measured::Sum(fixed, _) | Measured::Mean(fixed, _) => {
+                        fixed.bounds.step().to_f64_up()
+                    }
+                };
+                let half_width = match measured {
+                    Measured::Mean(..) => None,
+                    _ => Some(noise.half_width(confidence) as f64 * step),
+                };
+                Expected {
+                    aggregate: aggregate.name.clone(),
+                    distribution,
+                    scale: scale * step,
+                    half_width,
+                }
+            });
+        Explanation {
+            keys: match self.keys() {
+                Keys::One => "one",
+                Keys::Public(_) => "public",
+                Keys::Private => "private",
+            },
+            groups: self.groups(),
+            groups_per_unit: contribution.groups,
+            rows_per_group: contribution.rows,
+            rows_per_unit: contribution.total,
+            noise: noise.collect(),
+        }
+    }
+
+    /// SHA-256 of what the plan computes and releases: layout, aliases of tables and the spelling of keywords do not count.
+    /// Together with the catalog's hash and the owner's version of the data it says which stored answer is the same.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        // Statements hold lists and numbers only, no maps, so their text is the same each time.
+        let canonical = format!(
+            "{:?}\n{:?}\n{:?}",
+            self.stable.statement, self.stable.contribution, self.request
+        );
+        let mut hash = Sha256::new();
+        hash.update(canonical.as_bytes());
+        hash.update(self.event().fingerprint());
+        hash.finalize().into()
+    }
+}

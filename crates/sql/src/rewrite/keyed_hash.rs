@@ -1,0 +1,110 @@
+//! # Which groups and rows of a unit are kept
+//! By the order of a hash under a key that is drawn for each execution and never leaves it. So the choice is uniform, differs
+//! from unit to unit, cannot be steered by who knows the function, and is not the same twice. Privacy does not rest on any
+//! of that: a unit's choice depends on that unit's rows (and the key) alone, whatever the order, and ties are broken by the
+//! values themselves.
+
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, BinaryArray, Decimal128Array, UInt64Array};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use siphasher::sip::SipHasher24;
+use whit_core::{Bits, Entropy, EntropyFailure};
+
+use crate::batch::engine_error;
+
+/// The secret of one execution. Not printed, not kept.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct HashKey([u64; 2]);
+
+impl HashKey {
+    /// No secret: for plans that are made to be looked at and never run.
+    pub(super) const ZERO: Self = Self([0; 2]);
+
+    /// A fresh one.
+    pub(crate) fn draw(entropy: &mut impl Entropy) -> std::result::Result<Self, EntropyFailure> {
+        let mut bits = entropy.open()?;
+        Ok(Self([bits.word(), bits.word()]))
+    }
+}
+
+impl std::fmt::Debug for HashKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HashKey")
+    }
+}
+
+/// The hash of some columns, under the key and for one purpose.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct KeyedHash {
+    key: HashKey,
+    purpose: &'static str,
+    signature: Signature,
+}
+
+/// An expression that hashes columns. Each purpose has an order of its own.
+pub(super) fn keyed_hash(key: &HashKey, purpose: &'static str, columns: Vec<Expr>) -> Expr {
+    let hash = KeyedHash {
+        key: key.clone(),
+        purpose,
+        signature: Signature::variadic_any(Volatility::Immutable),
+    };
+    ScalarUDF::from(hash).call(columns)
+}
+
+impl ScalarUDFImpl for KeyedHash {
+    fn name(&self) -> &str {
+        self.purpose
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::UInt64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let start = || {
+            let mut hasher = SipHasher24::new_with_keys(self.key.0[0], self.key.0[1]);
+            write(&mut hasher, self.purpose.as_bytes());
+            hasher
+        };
+        let mut hashers = vec![start(); rows];
+        for column in args.args {
+            let array = column.into_array(rows)?;
+            if array.len() != rows {
+                return Err(engine_error());
+            }
+            if let Some(bytes) = array.as_any().downcast_ref::<BinaryArray>() {
+                for (hasher, value) in hashers.iter_mut().zip(bytes) {
+                    write(hasher, value.unwrap_or_default());
+                }
+            } else if let Some(numbers) = array.as_any().downcast_ref::<Decimal128Array>() {
+                for (hasher, value) in hashers.iter_mut().zip(numbers) {
+                    hasher.write(&value.unwrap_or_default().to_le_bytes());
+                }
+            } else {
+                return Err(engine_error());
+            }
+        }
+        let hashes: UInt64Array = hashers
+            .into_iter()
+            .map(|hasher| Some(hasher.finish()))
+            .collect();
+        Ok(ColumnarValue::Array(Arc::new(hashes)))
+    }
+}
+
+/// With its length, so that the end of one column is not the start of the next.
+fn write(hasher: &mut SipHasher24, bytes: &[u8]) {
+    hasher.write(&(bytes.len() as u64).to_le_bytes());
+    hasher.write(bytes);
+}
