@@ -1,6 +1,6 @@
 //! `whit account plot`: profiles, costs over compositions, trade-offs and training as SVG or PNG.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use plotters::coord::Shift;
@@ -11,10 +11,9 @@ use whit::account::{Account, Length, Query, Sampling, Training, first_moments_ac
 use whit::{Delta, Failure, Neighbours};
 
 use crate::account::{Form, Whom, json, number, plain};
+use crate::plot::Picture;
 use crate::{Format, table};
 
-/// The size of a plot.
-const PIXELS: (u32, u32) = (900, 640);
 /// Places at which a curve is computed.
 const POINTS: u32 = 60;
 
@@ -556,32 +555,7 @@ fn nothing_to_draw() -> Failure {
     )
 }
 
-impl Chart {
-    /// Draws and writes the file.
-    fn write(&self, path: &Path) -> Result<(), Failure> {
-        let ending = path
-            .extension()
-            .and_then(|ending| ending.to_str())
-            .map(str::to_ascii_lowercase);
-        let drawn = match ending.as_deref() {
-            Some("svg") => self.draw(&SVGBackend::new(path, PIXELS).into_drawing_area()),
-            Some("png") => self.draw(&BitMapBackend::new(path, PIXELS).into_drawing_area()),
-            _ => {
-                let reason = "the plot's file name does not say what kind of picture it is";
-                let suggestion = "let it end in .svg or .png";
-                return Err(Failure::invalid("plot_kind", reason, suggestion));
-            }
-        };
-        drawn.ok_or_else(|| {
-            let suggestion = "name a file in a folder that exists and that you may write to";
-            Failure::invalid(
-                "plot_unwritable",
-                "the plot could not be written",
-                suggestion,
-            )
-        })
-    }
-
+impl Picture for Chart {
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Option<()> {
         register_font("sans-serif", FontStyle::Normal, dejavu::sans::regular()).ok()?;
         area.fill(&WHITE).ok()?;

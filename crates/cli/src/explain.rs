@@ -7,7 +7,7 @@ use plotters::style::RGBColor;
 use whit::explain::{Explanation, Question, explain, trade_off};
 use whit::{Delta, Epsilon, Failure};
 
-use crate::plot::{Curve, Plot};
+use crate::plot::{Curve, Picture, Plot};
 use crate::{Format, table};
 
 /// What an epsilon (and a delta) means for one person.

@@ -25,9 +25,13 @@ pub(crate) struct Plot {
     pub(crate) curves: Vec<Curve>,
 }
 
-impl Plot {
+/// Something that can be drawn.
+pub(crate) trait Picture {
+    /// None if the backend fails.
+    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Option<()>;
+
     /// Draws and writes the file.
-    pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
+    fn write(&self, path: &Path) -> Result<(), Failure> {
         let ending = path
             .extension()
             .and_then(|ending| ending.to_str())
@@ -53,7 +57,9 @@ impl Plot {
             )
         })
     }
+}
 
+impl Picture for Plot {
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Option<()> {
         register_font("sans-serif", FontStyle::Normal, dejavu::sans::regular()).ok()?;
         area.fill(&WHITE).ok()?;

@@ -64,10 +64,10 @@ use whit_core::{
     Secret, Sensitivity, round,
 };
 
-use crate::quantile::fix;
+use crate::quantile::{check_shares, fix, tie_bits};
 use crate::sample::joint_path::{Field, JointPath};
 use crate::sample::uniform_below;
-use crate::{Bounds, Contribution, Error, Release, Result};
+use crate::{Bounds, Contribution, Release, Result};
 
 /// Values below which given shares of all values lie, chosen together.
 pub struct JointQuantiles<R: Relation> {
@@ -84,8 +84,6 @@ pub struct JointQuantiles<R: Relation> {
 
 /// Tables grow with the shares, and long before this [`Quantiles`](crate::Quantiles) is better.
 const SHARES_MAX: usize = 100;
-/// So many bits order equal values, if the grid leaves room for them in 62.
-const TIE_BITS_MAX: u32 = 22;
 
 impl<R: Relation> JointQuantiles<R> {
     /// Checks that there are shares and that they grow.
@@ -95,17 +93,7 @@ impl<R: Relation> JointQuantiles<R> {
         contribution: Contribution,
         epsilon: Epsilon,
     ) -> Result<Self> {
-        if !(1..=SHARES_MAX).contains(&shares.len()) {
-            return Err(Error::CountOutOfRange {
-                what: "the number of shares",
-                given: shares.len() as u64,
-                min: 1,
-                max: SHARES_MAX as u64,
-            });
-        }
-        if shares.windows(2).any(|pair| pair[0] >= pair[1]) {
-            return Err(Error::SharesNotGrowing);
-        }
+        check_shares(shares, SHARES_MAX)?;
         let mut before = RBig::ZERO;
         let ends = shares.iter().map(|share| share.ratio().as_rbig());
         let gaps: Vec<RBig> = ends
@@ -121,14 +109,13 @@ impl<R: Relation> JointQuantiles<R> {
         let rate = epsilon
             .checked_div(&twice)
             .expect("two gaps have a share below one, and a unit has a row");
-        let width_bits = 64 - bounds.width().leading_zeros();
         Ok(Self {
             bounds,
             contribution,
             path: JointPath::new(&rate, gaps.clone()),
             gaps,
             epsilon,
-            tie_bits: 62_u32.saturating_sub(width_bits).min(TIE_BITS_MAX),
+            tie_bits: tie_bits(bounds),
             relation: std::marker::PhantomData,
         })
     }

@@ -41,7 +41,7 @@ use whit_core::{
 };
 
 use crate::sample::ranked::{Field, Ranked};
-use crate::{Bounds, Contribution, Release, Result};
+use crate::{Bounds, Contribution, Error, Release, Result};
 
 /// A value below which a given share of all values lies.
 pub struct Quantile<R: Relation> {
@@ -145,6 +145,31 @@ pub(crate) fn rank_error<R: Relation>(
         Some(each) => round::mul_up(round::ln_up(round::div_up(points, miss)), each.to_f64_up()),
         None => f64::INFINITY,
     }
+}
+
+/// So many bits order equal values, if the grid leaves room for them in 62.
+const TIE_BITS_MAX: u32 = 22;
+
+/// How many bits there are to order equal values on this grid.
+pub(crate) fn tie_bits(bounds: Bounds) -> u32 {
+    let width_bits = 64 - bounds.width().leading_zeros();
+    62_u32.saturating_sub(width_bits).min(TIE_BITS_MAX)
+}
+
+/// Refuses what are no shares: none, more than `most`, or some that do not grow.
+pub(crate) fn check_shares(shares: &[Probability], most: usize) -> Result<()> {
+    if !(1..=most).contains(&shares.len()) {
+        return Err(Error::CountOutOfRange {
+            what: "the number of shares",
+            given: shares.len() as u64,
+            min: 1,
+            max: most as u64,
+        });
+    }
+    if shares.windows(2).any(|pair| pair[0] >= pair[1]) {
+        return Err(Error::SharesNotGrowing);
+    }
+    Ok(())
 }
 
 /// Values in steps, clamped; what is no number is dropped.

@@ -29,11 +29,11 @@ use whit_core::{
     Confidence, Entropy, Epsilon, Event, Mechanism, Probability, Ratio, Relation, Secret, round,
 };
 
-use crate::quantile::fix;
+use crate::quantile::{check_shares, fix, tie_bits};
 use crate::quantile_tree::{Node, grow, levels, search, worst_path};
 use crate::sample::ranked::Field;
 use crate::sample::uniform_below;
-use crate::{Bounds, Contribution, Error, Release, Result};
+use crate::{Bounds, Contribution, Release, Result};
 
 /// Values below which given shares of all values lie.
 pub struct Quantiles<R: Relation> {
@@ -49,8 +49,6 @@ pub struct Quantiles<R: Relation> {
 
 /// More shares than this are a histogram.
 const SHARES_MAX: usize = 1000;
-/// So many bits order equal values, if the grid leaves room for them in 62.
-const TIE_BITS_MAX: u32 = 22;
 
 impl<R: Relation> Quantiles<R> {
     /// Checks that there are shares and that they grow.
@@ -60,28 +58,17 @@ impl<R: Relation> Quantiles<R> {
         contribution: Contribution,
         epsilon: Epsilon,
     ) -> Result<Self> {
-        if !(1..=SHARES_MAX).contains(&shares.len()) {
-            return Err(Error::CountOutOfRange {
-                what: "the number of shares",
-                given: shares.len() as u64,
-                min: 1,
-                max: SHARES_MAX as u64,
-            });
-        }
-        if shares.windows(2).any(|pair| pair[0] >= pair[1]) {
-            return Err(Error::SharesNotGrowing);
-        }
+        check_shares(shares, SHARES_MAX)?;
         let epsilon_level = epsilon
             .to_ratio()
             .checked_div(&Ratio::from(u64::from(levels(shares.len()))))
             .expect("there is a level");
         let nodes = grow::<R>(shares, &epsilon_level, contribution);
-        let width_bits = 64 - bounds.width().leading_zeros();
         Ok(Self {
             bounds,
             nodes,
             epsilon_level,
-            tie_bits: 62_u32.saturating_sub(width_bits).min(TIE_BITS_MAX),
+            tie_bits: tie_bits(bounds),
             relation: std::marker::PhantomData,
         })
     }

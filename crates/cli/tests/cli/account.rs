@@ -1,24 +1,13 @@
 //! `whit account`, run as a program: stdout, stderr and exit code.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "these tests stand outside the door"
-)]
-
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/accounting.json");
+use super::{Run, finish, program};
 
-struct Run {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
+const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/accounting.json");
 
 /// A composition is one argument for a shell, and may be several for the program: it makes no difference.
 fn run(arguments: &str) -> Run {
@@ -26,26 +15,9 @@ fn run(arguments: &str) -> Run {
 }
 
 fn run_on(stdin: &str, arguments: &str) -> Run {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_whit"))
-        .arg("account")
-        .args(arguments.split_whitespace())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    // A program that refuses its arguments does not read its input.
-    let _ = child
-        .stdin
-        .take()
-        .expect("piped")
-        .write_all(stdin.as_bytes());
-    let output = child.wait_with_output().expect("the program ends");
-    Run {
-        code: output.status.code().expect("no signal ended it"),
-        stdout: String::from_utf8(output.stdout).expect("text"),
-        stderr: String::from_utf8(output.stderr).expect("text"),
-    }
+    let mut command = program();
+    command.arg("account").args(arguments.split_whitespace());
+    finish(command, stdin.as_bytes())
 }
 
 fn check(arguments: &str, expected: &str) {
