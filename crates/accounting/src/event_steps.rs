@@ -10,7 +10,8 @@
 //! | discrete Gaussian, one coordinate, a short lattice | itself, if `σ` is a float | itself |
 //! | discrete Gaussian otherwise | a rounded Gaussian, and a distance | the largest whole shift in one coordinate |
 //! | randomized response | the log-ratio rounded up | rounded down |
-//! | what is known by epsilon, delta or rho | rounded up | rounded down |
+//! | what is known by epsilon or delta | rounded up | rounded down |
+//! | what is known by rho | rounded up | the Gaussian with `1/(2σ²) = ρ`, which is one such mechanism |
 //!
 //! **Rates.** More discrete Laplace noise is less of it plus independent noise: with `r = e^(-rate)` its characteristic function is
 //! `(1-r)²/(1-2r cos t+r²)`, and for `r' > r` the quotient of two such is `αφ_(r') + β` up to a positive factor, with
@@ -27,8 +28,16 @@
 //! with integers was rounded, which is post-processing of Gaussian noise at the same L2 sensitivity. [`close.rs`](crate) prices the distance.
 //!
 //! **The rounded Laplace** likewise: `f(x) = e^(-|x|/b)` has `∫|f''| = 4/b`, the bend at zero included, and mass `2b`: at most `1/(4b²)`.
-
-use std::collections::HashMap;
+//!
+//! **From below** rounding counts, too: it hides where between two integers an output was. For shifts by `s` the best test of noise that is not
+//! rounded is a threshold `τ` with `g(τ) = Pr[s + X >= τ] - e^ε Pr[X >= τ]`; rounded outputs have those half-way between integers, and one of them is within a
+//! half of `τ`. At `τ + h` the two densities in `g'` have a quotient of `e^(sh/σ²)` and a geometric mean of at most
+//! `m = e^(ε/2) e^(-s²/(8σ²))/(σ√(2π))`, so they differ by at most `2m sinh(s|h|/(2σ²))`, and `g` falls by at most `m(cosh w - 1)/w <= (m w/2) e^(w²/12)` with
+//! `w = s/(4σ²)`. With `u = s/σ` that is `e^(ε/2) u e^(-cu²)/(8σ²√(2π))`, `c = 1/8 - 1/(192σ²)`; for `σ² >= 0.24` it is at most `0.0666 e^(ε/2)/σ²`, since
+//! `u e^(-cu²) <= 1/√(2ce)`. Beside other parts with the loss `L`, `ε` is `ε - L`, and the mean of `e^(-L/2)` is the sum of `√(pq)`, at most one: so each part adds no more
+//! than it does alone, one after the other. As `e^(ε/2) <= (1 + e^ε)/2`, this is a distance of `0.0333/σ²` more, `0.155/σ²` in all. Where `σ² < 0.24`, so much of it is
+//! above one half, and nothing is claimed. For Laplace noise the quotient is at most `e^(2|h|/b)` and `m = e^(ε/2)/(2b)`: `g` falls by at most
+//! `e^(ε/2)(cosh(1/(2b)) - 1) < 0.1251 e^(ε/2)/b²` where `b >= 100`, and it is `0.313/b²` in all. Coordinates that do not differ need no distance.
 
 use whit_core::{Mechanism, Ratio, round};
 
@@ -36,8 +45,14 @@ use crate::discrete_pair::MASSES_MAX;
 use crate::lower::Side;
 use crate::{Bracket, Step, pure};
 
-/// The distance of a discrete Gaussian from a rounded one, times `σ²`.
-const ROUNDED: f64 = 0.1211;
+/// The distance of a discrete Gaussian from a rounded one, times `σ²`, in ten-thousandths.
+const ROUNDED_GAUSSIAN: u128 = 1211;
+/// That of a discrete Laplace, times `b²`.
+const ROUNDED_LAPLACE: u128 = 2500;
+/// The same with what rounding hides.
+const HIDDEN_GAUSSIAN: u128 = 1550;
+/// Likewise.
+const HIDDEN_LAPLACE: u128 = 3130;
 /// Discrete Gaussians with more noise than this are priced as rounded ones: their lattices are long.
 const LATTICE_SIGMA: f64 = 256.0;
 /// Discrete Laplace noise of smaller rates is nearly continuous: a distance below `1e-12`.
@@ -66,16 +81,13 @@ pub(crate) fn steps(ideal: &Mechanism, side: Side) -> Option<Steps> {
         steps: Vec::new(),
         distance: 0.0,
     };
-    // Equal parts are common, and are counted before they are read.
-    let mut places: HashMap<String, usize> = HashMap::new();
+    // Equal parts are common, and are counted before they are read. Equal is what is equal, not what looks the same: text of long numbers is
+    // abbreviated. There are at most STEPS_MAX different ones to compare with.
     let mut parts: Vec<(&Mechanism, u64)> = Vec::new();
     for part in flat(ideal) {
-        match places.get(&format!("{part:?}")) {
-            Some(&place) => parts[place].1 += 1,
-            None => {
-                places.insert(format!("{part:?}"), parts.len());
-                parts.push((part, 1));
-            }
+        match parts.iter_mut().find(|(known, _)| *known == part) {
+            Some((_, count)) => *count += 1,
+            None => parts.push((part, 1)),
         }
         if parts.len() > STEPS_MAX {
             return None;
@@ -142,7 +154,11 @@ impl Steps {
                 match (shift, *coordinates) {
                     (0, _) => return Some(()),
                     (_, 0 | 1) if long => {
-                        self.is_apart(&Ratio::power_of_two(-2), scale.ratio(), 1, count)?;
+                        let constant = match side {
+                            Side::Upper => ROUNDED_LAPLACE,
+                            Side::Lower => HIDDEN_LAPLACE,
+                        };
+                        self.is_apart(constant, scale.ratio(), 1, count)?;
                         Step::Laplace {
                             scale: noise(scale.ratio(), side),
                             sensitivity: shift as f64,
@@ -177,7 +193,12 @@ impl Steps {
                         sensitivity: shift as u64,
                     }
                 } else {
-                    self.is_apart(&Ratio::from_f64(ROUNDED)?, sigma, coordinates, count)?;
+                    match side {
+                        Side::Upper => {
+                            self.is_apart(ROUNDED_GAUSSIAN, sigma, coordinates, count)?
+                        }
+                        Side::Lower => self.is_apart(HIDDEN_GAUSSIAN, sigma, 1, count)?,
+                    }
                     Step::Gaussian {
                         sigma: noise(sigma, side),
                         sensitivity: shift,
@@ -214,8 +235,15 @@ impl Steps {
                 epsilon: towards(epsilon, side),
                 delta: towards(delta.ratio(), side),
             },
-            Mechanism::Concentrated { rho } => Step::Concentrated {
-                rho: towards(rho, side),
+            Mechanism::Concentrated { rho } if rho.is_zero() => return Some(()),
+            Mechanism::Concentrated { rho } => match side {
+                Side::Upper => Step::Concentrated {
+                    rho: rho.to_f64_up(),
+                },
+                Side::Lower => Step::Gaussian {
+                    sigma: 1.0,
+                    sensitivity: (Bracket::exact(2.0) * bracket(rho)).sqrt().lower().max(0.0),
+                },
             },
             _ => return None,
         };
@@ -223,15 +251,17 @@ impl Steps {
         Some(())
     }
 
-    /// Adds `constant/scale²` to the distance, for each coordinate of each part.
+    /// Adds `constant/(10⁴ scale²)` to the distance, for each coordinate of each part.
     fn is_apart(
         &mut self,
-        constant: &Ratio,
+        constant: u128,
         scale: &Ratio,
         coordinates: u64,
         count: u64,
     ) -> Option<()> {
-        let each = constant.checked_div(&(scale * scale))?;
+        let each = Ratio::new(constant, 10_000)
+            .ok()?
+            .checked_div(&(scale * scale))?;
         let all = &(&each * &Ratio::from(coordinates)) * &Ratio::from(count);
         self.distance = round::add_up(self.distance, all.to_f64_up());
         Some(())
@@ -395,6 +425,33 @@ mod tests {
         assert!(different(3).is_some() && different(4).is_none() && different(100).is_none());
     }
 
+    /// Numbers beyond 128 bits are abbreviated where they are shown: `1234567890123456789..9876543210987654321` is both of these, a
+    /// hundred apart. A small loss first must not stand for the large ones after it.
+    #[test]
+    fn parts_that_look_alike_are_told_apart() {
+        let part = |numerator: &str| Mechanism::Pure {
+            epsilon: format!("{numerator}/1000000000000000000000000000000000000000003")
+                .parse()
+                .expect("a ratio"),
+        };
+        let small = part("1234567890123456789009876543210987654321");
+        let large = part("123456789012345678900009876543210987654321");
+        assert_eq!(format!("{small:?}"), format!("{large:?}"));
+        let mut parts = vec![small];
+        parts.extend(vec![large; 20]);
+        let whole = Mechanism::Composition(parts);
+        let counts: Vec<_> = steps(&whole, Side::Upper)
+            .expect("known")
+            .steps
+            .into_iter()
+            .map(|(_, count)| count)
+            .collect();
+        assert_eq!(counts, [1, 20]);
+        let slack = Delta::new(1e-6).expect("below one");
+        let paid = price(&event(whole), slack).expect("priced");
+        assert!(paid.epsilon.value() > 2.0, "{paid:?}");
+    }
+
     /// The distance from the rounded Gaussian, added up.
     #[test]
     fn distance_of_the_rounded_gaussian() {
@@ -414,12 +471,57 @@ mod tests {
                 (f(z as i32) / total - (upto(high) - upto(low))).abs()
             };
             let distance = 0.5 * (-reach..=reach).map(apart).sum::<f64>();
-            let bound = ROUNDED / (sigma * sigma);
+            let bound = ROUNDED_GAUSSIAN as f64 / 1e4 / (sigma * sigma);
             assert!(distance <= bound, "{sigma}: {distance} {bound}");
             assert!(
                 sigma < 2.0 || distance > 0.15 * bound,
                 "{sigma}: {distance} {bound}"
             );
+        }
+    }
+
+    /// What rounding hides of shifted noise is within what is charged for it, and nearly all of that where the best threshold is an integer.
+    #[test]
+    fn rounding_hides_no_more_than_is_charged() {
+        // The largest part of the charge that was found to be needed.
+        let most = |sigma: f64,
+                    charged: u128,
+                    survival: &dyn Fn(f64) -> f64,
+                    best: &dyn Fn(f64, f64) -> f64| {
+            let mut found = 0.0_f64;
+            for shift in (1..9).chain([2 * sigma.ceil() as i32]) {
+                for tenths in -30..=30 {
+                    let (shift, epsilon) = (f64::from(shift), f64::from(tenths) / 10.0);
+                    let gain = |threshold: f64| {
+                        survival(threshold - shift) - epsilon.exp() * survival(threshold)
+                    };
+                    let reach = (10.0 * sigma + shift) as i32 + 10;
+                    let rounded = (-reach..=reach)
+                        .map(|whole| gain(f64::from(whole) + 0.5))
+                        .fold(0.0_f64.max(1.0 - epsilon.exp()), f64::max);
+                    let allowed = charged as f64 / 1e4 * (1.0 + epsilon.exp()) / (sigma * sigma);
+                    found = found.max((gain(best(shift, epsilon)) - rounded) / allowed);
+                }
+            }
+            found
+        };
+        for sigma in [0.5, 0.8, 1.0, 2.5, 20.0] {
+            let survival = |x: f64| 0.5 * libm::erfc(x / sigma / 2_f64.sqrt());
+            let best = |shift: f64, epsilon: f64| shift / 2.0 + sigma * sigma * epsilon / shift;
+            let part = most(sigma, HIDDEN_GAUSSIAN - ROUNDED_GAUSSIAN, &survival, &best);
+            assert!(
+                part <= 1.0 && (sigma < 20.0 || part > 0.8),
+                "{sigma}: {part}"
+            );
+        }
+        for scale in [100.0, 300.0] {
+            let survival = |x: f64| {
+                let tail = 0.5 * (-x.abs() / scale).exp();
+                if x > 0.0 { tail } else { 1.0 - tail }
+            };
+            let best = |shift: f64, epsilon: f64| (shift + scale * epsilon) / 2.0;
+            let part = most(scale, HIDDEN_LAPLACE - ROUNDED_LAPLACE, &survival, &best);
+            assert!(part <= 1.0 && part > 0.8, "{scale}: {part}");
         }
     }
 

@@ -226,15 +226,16 @@ impl Roots {
     }
 }
 
-/// `e^(-2πi m/N)` as products of two tabulated roots.
-struct RootTable {
+/// `e^(-2πi m/N)` as products of two tabulated roots, each within `11u`.
+pub(crate) struct RootTable {
     shift: u32,
     coarse: Vec<(f64, f64)>,
     fine: Vec<(f64, f64)>,
 }
 
 impl RootTable {
-    fn new(size: usize) -> Self {
+    /// Of a power of two.
+    pub(crate) fn new(size: usize) -> Self {
         let shift = size.ilog2() / 2;
         let fine_size = 1 << shift;
         Self {
@@ -244,7 +245,8 @@ impl RootTable {
         }
     }
 
-    fn root(&self, m: usize) -> (f64, f64) {
+    /// For `0 <= m < N`.
+    pub(crate) fn root(&self, m: usize) -> (f64, f64) {
         let fine = m & ((1 << self.shift) - 1);
         product(self.coarse[m >> self.shift], self.fine[fine])
     }

@@ -7,6 +7,10 @@
 //! `l` are multiplied by `e^(cl)` before and divided after, with `c` the saddle point of the profile at the asked epsilon:
 //! there the tilted law has its bulk, and small deltas are as precise as large ones.
 //!
+//! **Few waves.** A sum of many losses is smooth: of a circle of 2^18 places some dozens of frequencies tell everything. Then only these
+//! are computed, and the profile where it is asked for (`convolve.rs`, [`Smooth`]); else, as for losses with atoms, the whole circle is
+//! transformed.
+//!
 //! **Choice of the step.** Grids spread a loss by a variance between `-step²/12` and `step²/6`, so epsilon is known up to about
 //! `(c+1) k step²/8`. A [`sketch`](crate::sketch) tells `c` and how wide the window must be. Answers do not rest on it.
 
@@ -15,10 +19,10 @@ use whit_core::round;
 use crate::Bracket;
 use crate::circle::{Near, Steps, Tally};
 use crate::contract;
-use crate::convolve::{Factor, compose};
+use crate::convolve::{Factor, Spectrum, compose};
 use crate::curve::{self, Curve, Root};
 use crate::discretize;
-use crate::grid::{Grid, Lattice, Side, short};
+use crate::grid::{Grid, Lattice, Masses, Side, Smooth, short};
 use crate::pair::Pair;
 use crate::profile::{Ends, PairProfile, Profile};
 use crate::sketch::{Aim, Outline, Saddle, Sketch, TILTS, Window};
@@ -54,12 +58,55 @@ impl Fineness {
     pub(crate) const ROUGH: Self = Self::Relative(16e-4);
 }
 
+/// The profile near one epsilon: all of it, or a sum of few waves.
+enum Worked {
+    Whole(Box<Near>),
+    Smooth(Box<Smooth>),
+}
+
+impl Worked {
+    fn delta(&self, epsilon: f64) -> Bracket {
+        match self {
+            Self::Whole(near) => near.delta(epsilon),
+            Self::Smooth(smooth) => smooth.delta(epsilon),
+        }
+    }
+
+    fn serves(&self, epsilon: f64) -> bool {
+        match self {
+            Self::Whole(near) => near.serves(epsilon),
+            Self::Smooth(smooth) => smooth.serves(epsilon),
+        }
+    }
+
+    fn crossing(&self, delta: f64) -> Option<f64> {
+        match self {
+            Self::Whole(near) => near.crossing(delta),
+            Self::Smooth(smooth) => smooth.crossing(delta),
+        }
+    }
+
+    fn cells(&self) -> usize {
+        match self {
+            Self::Whole(near) => near.cells(),
+            Self::Smooth(smooth) => smooth.cells(),
+        }
+    }
+
+    fn infinite_upper(&self) -> f64 {
+        match self {
+            Self::Whole(near) => near.infinite_upper,
+            Self::Smooth(smooth) => smooth.infinite_upper,
+        }
+    }
+}
+
 /// A composition, with the profile near one epsilon worked out.
 pub(crate) struct Pld {
     parts: Vec<Part>,
     sketch: Sketch,
     fineness: Fineness,
-    near: Option<Near>,
+    near: Option<Worked>,
     cells_max: usize,
     /// The delta that an epsilon is asked for, or infinity: a saddle point may take it for larger.
     delta_asked: f64,
@@ -175,7 +222,7 @@ impl Pld {
     }
 
     /// Step, grids, window, transform and profile.
-    fn work_out(&self, aim: Aim) -> Option<Near> {
+    fn work_out(&self, aim: Aim) -> Option<Worked> {
         if self.parts.is_empty() {
             return None;
         }
@@ -305,12 +352,14 @@ impl Pld {
         }
     }
 
-    fn transform(&self, circle: &Circle, step: f64, grids: Vec<[Grid; 2]>) -> Near {
+    fn transform(&self, circle: &Circle, step: f64, grids: Vec<[Grid; 2]>) -> Worked {
         // Beyond, neighbours are not told apart by their mass but by the tilt alone, and products underflow.
         let theta = short((circle.tilt * step).min(THETA_MAX));
         let mut upper = Tally::default();
         let mut lower = Tally::default();
+        let mut masses = Masses::NONE;
         for ([above, below], part) in grids.into_iter().zip(&self.parts) {
+            masses.add(&above, part.count);
             upper.add(&above, theta, Side::Upper, part.count);
             lower.add(&below, theta, Side::Lower, part.count);
         }
@@ -330,16 +379,23 @@ impl Pld {
                 count,
             })
             .collect();
+        let (window, epsilon) = (&circle.window, circle.epsilon);
+        if let Some(spectrum) = Spectrum::new(&factors, steps.cells)
+            && let Some(smooth) = Smooth::new(
+                [&upper, &lower],
+                &counts,
+                (spectrum, masses),
+                (steps, window),
+                epsilon,
+            )
+        {
+            return Worked::Smooth(Box::new(smooth));
+        }
         let convolved = compose(&factors, steps.cells);
         let both = [upper, lower];
-        Near::new(
-            both,
-            &counts,
-            steps,
-            &convolved,
-            &circle.window,
-            circle.epsilon,
-        )
+        Worked::Whole(Box::new(Near::new(
+            both, &counts, steps, &convolved, window, epsilon,
+        )))
     }
 
     /// The tilt of the transform, and the window it needs. At the saddle point δ is largest as a share of the tilted law; but
@@ -423,7 +479,7 @@ impl Curve for Pld {
             round::add_down(infinite.lower(), finite.lower())
                 .max(least)
                 .clamp(0.0, 1.0),
-            round::add_up(near.infinite_upper, finite.upper()).clamp(0.0, 1.0),
+            round::add_up(near.infinite_upper(), finite.upper()).clamp(0.0, 1.0),
         )
     }
 

@@ -12,11 +12,11 @@
 use whit_core::{Delta, Epsilon, Event, Mechanism, Neighbours, round};
 
 use crate::approximate::split;
-use crate::bound::{Added, Bound, converted_bound, pure_bound};
+use crate::bound::{Added, Bound, PURE, ZCDP, converted_bound, pure_bound};
 use crate::close::{idealize, slack};
 use crate::event_steps::{Steps, steps};
 use crate::lower::Side;
-use crate::{Answer, Bracket, Composition, Error, Result, pure, zcdp};
+use crate::{Answer, Bracket, Composition, Error, Result, Step, pure, zcdp};
 
 /// A proven guarantee: the event is `(epsilon, delta)`-DP for its neighbour relation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,7 +81,6 @@ fn cheapest(mechanism: &Mechanism, delta: Delta) -> Result<Bound> {
 const WORTH_A_DELTA: f64 = 0.99;
 /// How often the room for the slack of a distance is found anew.
 const ROOM_TRIES: u32 = 6;
-const CONCENTRATED: &str = "zero-concentrated DP [BS16], converted by [CKS20, Cor. 13], and basic composition [DR14, Thm 3.16]";
 const CLOSE_TO_COMPOSED: &str =
     "exact composition of dominating pairs [ZDW22, Thm 10], and closeness in total variation";
 
@@ -107,6 +106,16 @@ fn composed_bound(
         Some(bound) => bound.epsilon.value(),
         None => f64::INFINITY,
     };
+    // Half of the outputs of discrete Laplace noise, and more, have its largest loss: at a little less there is hardly a smaller delta.
+    if let [(Step::DiscreteLaplace { rate, sensitivity }, 1)] = composition.steps()
+        && -0.5 * libm::expm1(most - rate * *sensitivity as f64) > delta.value()
+    {
+        return None;
+    }
+    // A search asks for many deltas: one of them may show that there is nothing to find.
+    if most.is_finite() && composition.delta(most).ok()?.bounds.upper() > delta.value() {
+        return None;
+    }
     // At a delta that leaves room for the slack at `whole`, an epsilon up to `whole` keeps the given delta.
     let within = |whole: f64| {
         let room = round::sub_down(delta.value(), slack(whole, distance));
@@ -168,9 +177,14 @@ pub fn delta(event: &Event, epsilon: Epsilon) -> Result<Answer> {
         );
         Ok((bounds, answer))
     };
-    let (upper, answer) = match ask(Side::Upper) {
-        Err(Error::NoEngine { .. }) => by_concentration(&ideal, distance, epsilon)?,
-        found => found?,
+    // Each is an upper bound, and either may be the smaller one: no engine is at its best with losses next to nothing or beyond all measure.
+    let (upper, answer) = match (
+        ask(Side::Upper),
+        delta_by_notions(&ideal, distance, epsilon),
+    ) {
+        (Ok(exact), Ok(known)) if known.0.upper() < exact.0.upper() => known,
+        (Ok(exact), _) => exact,
+        (Err(_), known) => known?,
     };
     let lower = ask(Side::Lower).map_or(0.0, |(bounds, _)| bounds.lower());
     Ok(Answer {
@@ -179,24 +193,37 @@ pub fn delta(event: &Event, epsilon: Epsilon) -> Result<Answer> {
     })
 }
 
-/// `δ_A + δ_ρ(ε - ε_A) + (1 + e^ε)τ`: what parts with a delta of their own add by basic composition, the rest as concentrated losses.
-fn by_concentration(
+/// `δ_A + δ(ε - ε_A) + (1 + e^ε)τ`: what parts with a delta of their own add by basic composition, the rest as pure or as concentrated
+/// losses.
+fn delta_by_notions(
     ideal: &Mechanism,
     distance: f64,
     epsilon: Epsilon,
 ) -> Result<(Bracket, Answer)> {
     let (rest, approximate) = split(ideal);
     let at = round::sub_down(epsilon.value(), approximate.epsilon);
-    let rest = if at >= 0.0 {
-        zcdp::delta(zcdp::rho(&rest)?, Epsilon::new(at)?)?.value()
+    let pure = pure::epsilon(&rest).is_ok_and(|pure| pure.value() <= at);
+    let rest = if pure {
+        0.0
     } else {
-        1.0
+        let rho = zcdp::rho(&rest)?;
+        match Epsilon::new(at).map(|at| zcdp::delta(rho, at)) {
+            Ok(Ok(delta)) => delta.value(),
+            // Less than what the other parts need is left, or nothing can be proven: one is always true.
+            _ => 1.0,
+        }
     };
     let sum = round::add_up(rest, approximate.delta);
     let sum = round::add_up(sum, slack(epsilon.value(), distance)).min(1.0);
+    let [basic, close] = [approximate.delta > 0.0, distance > 0.0].map(usize::from);
+    let (engine, theorem) = if pure {
+        ("pure", PURE[basic][close])
+    } else {
+        ("zcdp", ZCDP[basic][close])
+    };
     let answer = Answer {
-        engine: "zcdp",
-        theorem: CONCENTRATED,
+        engine,
+        theorem,
         ..Answer::nothing()
     };
     Ok((Bracket::new(0.0, sum), answer))
@@ -234,7 +261,6 @@ fn offered(error: &Error) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bound::{PURE, ZCDP};
     use whit_core::{Probability, Ratio, Rho, Scale};
 
     fn scale(value: f64) -> Scale {
@@ -343,6 +369,59 @@ mod tests {
     fn nothing_costs_nothing() {
         let found = priced(Mechanism::Composition(vec![]), 0.0).expect("nothing was done");
         assert_eq!((found.epsilon, found.delta), (Epsilon::ZERO, Delta::ZERO));
+    }
+
+    /// `δ` at a price is no more than what was paid, whichever theorem found it; and next to nothing is not taken for something.
+    #[test]
+    fn profiles_keep_to_prices() {
+        let concentrated = |rho| Mechanism::Concentrated { rho };
+        let pure = |epsilon| Mechanism::Pure { epsilon };
+        let different: Vec<_> = (1..9).map(|b| laplace(f64::from(b))).collect();
+        for mechanism in [
+            concentrated(Ratio::zero()),
+            concentrated(Ratio::power_of_two(-1074)),
+            concentrated(Ratio::power_of_two(-30)),
+            concentrated(Ratio::power_of_two(30)),
+            pure(Ratio::power_of_two(-1074)),
+            pure(Ratio::power_of_two(900)),
+            Mechanism::Composition(different),
+            Mechanism::Composition(vec![pure(Ratio::power_of_two(900)), approximate(1.0, 0.5)]),
+        ] {
+            let event = Event::new(Neighbours::AddRemove, mechanism);
+            for slack in [0.0, 1e-300, 1e-12, 1e-6, 0.6] {
+                let Ok(paid) = price(&event, Delta::new(slack).expect("below one")) else {
+                    assert!(slack < 0.5, "{event:?}");
+                    continue;
+                };
+                let found = delta(&event, paid.epsilon).expect("priced").bounds;
+                assert!(found.upper() <= slack, "{event:?}: {paid:?} {found:?}");
+            }
+        }
+    }
+
+    /// A loss of nothing has no delta, and of a concentrated loss no more is claimed than a Gaussian has: at `μ = 1` and `ε = 1` that is
+    /// `Φ(-½) - e Φ(-1½) = 0.126937`.
+    #[test]
+    fn concentrated_losses_are_reached_by_gaussians() {
+        let at = |rho, epsilon| {
+            let event = Event::new(Neighbours::AddRemove, Mechanism::Concentrated { rho });
+            let epsilon = Epsilon::new(epsilon).expect("in range");
+            delta(&event, epsilon).expect("priced").bounds
+        };
+        assert_eq!(at(Ratio::zero(), 0.0), Bracket::ZERO);
+        let found = at(Ratio::power_of_two(-1), 1.0);
+        assert!((found.lower() - 0.126_937).abs() < 1e-6, "{found:?}");
+        assert!(found.upper() > 0.15, "{found:?}");
+    }
+
+    /// One is always true, and is said rather than nothing.
+    #[test]
+    fn what_cannot_be_bounded_has_a_delta_of_one() {
+        let many = (1..9).map(|b| laplace(0.01 / f64::from(b))).collect();
+        let event = Event::new(Neighbours::AddRemove, Mechanism::Composition(many));
+        let at = |epsilon| delta(&event, Epsilon::new(epsilon).expect("in range"));
+        assert_eq!(at(0.0).expect("priced").bounds.upper(), 1.0);
+        assert_eq!(at(3600.1).expect("priced").bounds, Bracket::ZERO);
     }
 
     #[test]

@@ -54,14 +54,15 @@
 //! ```compile_fail,E0451
 //! # use whit_accounting::reserve::Permit;
 //! fn forge(fingerprint: [u8; 32]) -> Permit {
-//!     Permit { fingerprint, sequence: 1 }
+//!     Permit { fingerprint, sequence: 1, dataset: String::new() }
 //! }
 //! ```
 //! and neither is an approval, so that a journal cannot skip the question.
 //! ```compile_fail,E0451
 //! # use whit_accounting::reserve::{Approval, Entry, Outcome};
 //! fn wave_through(entry: &Entry) -> Outcome {
-//!     Outcome::Kept { sequence: 1, approval: Approval { fingerprint: entry.fingerprint() } }
+//!     let (fingerprint, cost, account) = (entry.fingerprint(), entry.cost(), entry.account().clone());
+//!     Outcome::Kept { sequence: 1, approval: Approval { fingerprint, cost, account } }
 //! }
 //! ```
 
@@ -119,6 +120,8 @@ impl Entry {
         }
         Ok(Approval {
             fingerprint: self.fingerprint,
+            cost: self.cost,
+            account: self.account.clone(),
         })
     }
 
@@ -163,6 +166,17 @@ impl Entry {
 #[must_use = "an entry that fits must also be kept"]
 pub struct Approval {
     fingerprint: [u8; 32],
+    cost: Cost,
+    account: Account,
+}
+
+impl Approval {
+    /// Whether this is about the same event, at the same cost, charged to the same account.
+    fn is_of(&self, entry: &Entry) -> bool {
+        self.fingerprint == entry.fingerprint
+            && self.cost == entry.cost
+            && self.account == entry.account
+    }
 }
 
 /// Why an entry does not fit.
@@ -171,7 +185,7 @@ pub struct Approval {
 pub enum Refusal {
     /// A level has too little left.
     #[error(
-        "the {level} has a {what} of {:e} left, and this costs {:e}",
+        "the {level} has {what} {:e} left, and this costs {:e}",
         .left.to_f64_down(),
         .asked.to_f64_up()
     )]
@@ -351,12 +365,11 @@ impl Filter {
             account: account.clone(),
         };
         match journal.keep(&entry).map_err(Unreserved::Journal)? {
-            Outcome::Kept { sequence, approval } if approval.fingerprint == entry.fingerprint => {
-                Ok(Permit {
-                    fingerprint: entry.fingerprint,
-                    sequence,
-                })
-            }
+            Outcome::Kept { sequence, approval } if approval.is_of(&entry) => Ok(Permit {
+                fingerprint: entry.fingerprint,
+                sequence,
+                dataset: entry.account.dataset().to_owned(),
+            }),
             Outcome::Kept { .. } => Err(Unreserved::Refused(Refusal::OtherEntry)),
             Outcome::Refused(refusal) => Err(Unreserved::Refused(refusal)),
         }
@@ -369,6 +382,7 @@ impl Filter {
 pub struct Permit {
     fingerprint: [u8; 32],
     sequence: u64,
+    dataset: String,
 }
 
 impl Permit {
@@ -382,12 +396,18 @@ impl Permit {
         self.sequence
     }
 
+    /// The data set whose budget was charged: a permit for one is none for another.
+    pub fn dataset(&self) -> &str {
+        &self.dataset
+    }
+
     /// Uses the permit up for a plan with this event. With any other event it is lost, and still paid.
     pub fn redeem(self, event: &Event) -> std::result::Result<Redeemed, OtherEvent> {
         if event.fingerprint() == self.fingerprint {
             Ok(Redeemed {
                 fingerprint: self.fingerprint,
                 sequence: self.sequence,
+                dataset: self.dataset,
             })
         } else {
             Err(OtherEvent)
@@ -401,6 +421,7 @@ impl Permit {
 pub struct Redeemed {
     fingerprint: [u8; 32],
     sequence: u64,
+    dataset: String,
 }
 
 impl Redeemed {
@@ -412,6 +433,11 @@ impl Redeemed {
     /// The number of the entry in its journal.
     pub fn sequence(&self) -> u64 {
         self.sequence
+    }
+
+    /// The data set whose budget was charged: a permit for one is none for another.
+    pub fn dataset(&self) -> &str {
+        &self.dataset
     }
 }
 

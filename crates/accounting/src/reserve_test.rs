@@ -207,35 +207,59 @@ fn a_journal_must_show_every_level_and_the_dataset_must_have_a_cap() {
     assert_eq!(ask(uncapped), Some(Refusal::NoCap));
 }
 
-/// A journal that answers with the approval of something cheaper.
-struct Swindler;
+/// A journal that answers with the approval of another entry.
+struct Swindler(Entry);
 
 impl Journal for Swindler {
     type Error = Infallible;
     fn keep(&mut self, _: &Entry) -> std::result::Result<Outcome, Infallible> {
-        let mut other = Forgetful(vec![Standing {
-            level: Level::Dataset,
+        let levels = self.0.account.levels().into_iter();
+        let standings = levels.map(|level| Standing {
+            level,
             cap: Some(cap(1.0)),
             spent: Sums::default(),
-        }]);
-        let cheap = event(Ratio::zero());
-        let entry = Entry {
-            fingerprint: cheap.fingerprint(),
-            cost: Cost::of(&cheap, Mode::Pure, Delta::ZERO).expect("priced"),
-            event: cheap,
-            account: account(),
-        };
-        other.keep(&entry)
+        });
+        Forgetful(standings.collect()).keep(&self.0)
     }
 }
 
 #[test]
 fn the_approval_of_another_entry_is_no_permit() {
-    let found = Filter::new(Mode::Pure).reserve(&event(ratio(5, 1)), &account(), &mut Swindler);
-    assert!(matches!(
-        found,
-        Err(Unreserved::Refused(Refusal::OtherEntry))
-    ));
+    let honest = |event: &Event, account: Account| Entry {
+        fingerprint: event.fingerprint(),
+        cost: Cost::of(event, Mode::Pure, Delta::ZERO).expect("priced"),
+        event: event.clone(),
+        account,
+    };
+    let ask = |entry: Entry| {
+        Filter::new(Mode::Pure).reserve(&event(ratio(1, 2)), &ann(), &mut Swindler(entry))
+    };
+    let right = honest(&event(ratio(1, 2)), ann());
+    assert!(ask(right.clone()).is_ok());
+    let cheaper = Cost::of(&event(Ratio::zero()), Mode::Pure, Delta::ZERO).expect("priced");
+    for wrong in [
+        honest(&event(Ratio::zero()), ann()),
+        honest(&event(ratio(1, 2)), account()),
+        Entry {
+            cost: cheaper,
+            ..right
+        },
+    ] {
+        let found = ask(wrong);
+        assert!(matches!(
+            found,
+            Err(Unreserved::Refused(Refusal::OtherEntry))
+        ));
+    }
+}
+
+#[test]
+fn a_permit_names_the_data_set_that_paid() {
+    let mut journal = Memory::new("shop", cap(10.0));
+    let permit = reserve(&mut journal, &ann(), ratio(1, 2)).expect("room");
+    assert_eq!(permit.dataset(), "shop");
+    let redeemed = permit.redeem(&event(ratio(1, 2))).expect("its event");
+    assert_eq!(redeemed.dataset(), "shop");
 }
 
 #[test]

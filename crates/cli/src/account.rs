@@ -8,7 +8,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 use whit::account::{
-    Account, Answer, Case, Length, Line, Query, Safe, Sampling, Training, first_moments_accountant,
+    Account, Answer, Case, JsonType, Length, Line, Query, Safe, Sampling, Training,
+    first_moments_accountant, json_types,
 };
 use whit::accounting::Notion;
 use whit::{Delta, Failure, Neighbours};
@@ -29,7 +30,7 @@ use crate::{Format, outcome, table};
 ///
 /// What each mechanism is asked may depend on earlier answers; how noisy it is may not.
 #[derive(Args)]
-#[command(after_help = EXAMPLES, arg_required_else_help = false)]
+#[command(after_help = EXAMPLES, after_long_help = long_help(), arg_required_else_help = false)]
 pub(crate) struct Arguments {
     /// Answer cases in JSON, from a file or from standard input (-), with one line of JSON each
     #[arg(long, value_name = "FILE")]
@@ -52,6 +53,28 @@ Examples:
       For programs: one case, a list, or {\"cases\":[…]}; a line of JSON for each, in order. A case is
       {\"id\":1,\"mechanisms\":[{\"type\":\"gaussian\",\"sigma\":20,\"count\":512}],\"query\":{\"delta\":1e-5}}
       If a case has no answer, its line has an error, and the exit code is 2.";
+
+/// The examples, and all that a case in JSON can say. A name and its keys have a line each: side by side they would be broken anywhere.
+fn long_help() -> String {
+    let mut help = format!(
+        "{EXAMPLES}\n\nTypes of mechanisms in JSON, and below each its keys (| is between names of the same):\n"
+    );
+    for JsonType { names, keys, .. } in json_types() {
+        let keys: Vec<String> = keys.iter().map(|key| key.join("|")).collect();
+        help += &format!("  {}\n      {}\n", names.join(" or "), keys.join(", "));
+    }
+    help + JSON_REST
+}
+
+const JSON_REST: &str = "
+Noise is sigma, over a sensitivity, or noise_multiplier; that of the discrete_laplace is scale,
+rate or epsilon. Left out, count, sensitivity and epochs are 1, values are 2, and the delta of dp
+is 0. A number to be found is \"?\".
+
+Beside \"mechanisms\" stand \"id\", \"adjacency\" (add_remove, if left out, or replace_one), \"group\"
+(1, if left out) and \"query\": {\"delta\":…} asks for epsilon, {\"epsilon\":…} for delta, both for the
+parameter that is \"?\", {\"alpha\":…} for the Rényi divergence of that order, and {\"fpr\":…} for
+the rate of false negatives.";
 
 #[derive(Subcommand)]
 enum Question {
@@ -644,6 +667,7 @@ pub(crate) fn json(value: &impl Serialize) -> String {
 
 /// A number of the command line.
 pub(crate) fn number(what: &str, text: &str) -> Result<f64, Failure> {
+    does_not_vanish(what, text)?;
     text.trim().parse().map_err(|_| {
         Failure::invalid(
             "not_a_number",
@@ -651,6 +675,21 @@ pub(crate) fn number(what: &str, text: &str) -> Result<f64, Failure> {
             &format!("write {what} as a decimal number, such as 0.01 or 1e-5"),
         )
     })
+}
+
+/// Refuses a number above zero that is below all that are known here: read as zero, it would ask for something else.
+pub(crate) fn does_not_vanish(what: &str, text: &str) -> Result<(), Failure> {
+    let text = text.trim();
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    let is_more = mantissa.contains(|letter: char| ('1'..='9').contains(&letter));
+    if is_more && text.parse() == Ok(0.0) {
+        return Err(Failure::invalid(
+            "too_small",
+            &format!("{what} {text} is not zero, but smaller than any number here"),
+            &format!("write {what} as 0, or as a number from 5e-324 on, such as 1e-300"),
+        ));
+    }
+    Ok(())
 }
 
 /// As it was given.

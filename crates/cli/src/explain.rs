@@ -7,6 +7,7 @@ use plotters::style::RGBColor;
 use whit::explain::{Explanation, Question, explain, trade_off};
 use whit::{Delta, Epsilon, Failure};
 
+use crate::account::does_not_vanish;
 use crate::plot::{Curve, Picture, Plot};
 use crate::{Format, table};
 
@@ -54,6 +55,13 @@ Examples:
   whit explain --epsilon 1 --plot region.svg";
 
 pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failure> {
+    for (what, text) in [
+        ("epsilon", &arguments.epsilon),
+        ("delta", &arguments.delta),
+        ("prior", &arguments.prior),
+    ] {
+        does_not_vanish(what, text)?;
+    }
     let question = Question {
         epsilon: arguments
             .epsilon

@@ -98,6 +98,9 @@ pub(crate) fn render(answer: &Answer) -> String {
         };
         add("range", text);
     }
+    if let Some(absent) = answer.absent_cells() {
+        add("cells", absent.into());
+    }
     add("mechanism", mechanism(answer));
     add("charge", answer.charge());
     add("protects", protects(answer));

@@ -48,10 +48,12 @@ mod error;
 mod form;
 mod kind;
 mod question;
+mod strict;
 mod term;
 mod training;
 
 pub use case::{Case, Line};
 pub use error::{Error, Result};
+pub use kind::{JsonType, json_types};
 pub use question::{Account, Answer, Query, Safe};
 pub use training::{Length, Sampling, Training, first_moments_accountant};

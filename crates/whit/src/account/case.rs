@@ -11,6 +11,7 @@ use whit_core::Neighbours;
 use super::error::{Error, Result};
 use super::kind::Kind;
 use super::question::{Account, Answer, Query};
+use super::strict::{Strict, Wrapped};
 use super::term::{Field, Term};
 use crate::Failure;
 
@@ -18,6 +19,8 @@ use crate::Failure;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     value: Value,
+    /// The first key that stands twice in one of its objects.
+    twice: Option<String>,
 }
 
 /// The answer to a [`Case`] as one line of JSON.
@@ -37,23 +40,18 @@ impl Case {
     pub fn all(text: &str) -> Result<Vec<Self>> {
         let mut cases = Vec::new();
         for value in serde_json::Deserializer::from_str(text).into_iter() {
-            let value: Value = value.map_err(|error| Error::NotJson {
+            let wrapped = value.map_err(|error| Error::NotJson {
                 found: error.to_string(),
             })?;
-            let listed = match value {
-                Value::Array(values) => values,
-                Value::Object(mut object) if object.contains_key("cases") => {
-                    match object.remove("cases") {
-                        Some(Value::Array(values)) => values,
-                        other => {
-                            let found = shown(&other.unwrap_or_default());
-                            return Err(wrong("cases", found, "a list of cases"));
-                        }
-                    }
+            let listed = match wrapped {
+                Wrapped::Many(listed) => listed,
+                Wrapped::One(single) => vec![single],
+                Wrapped::NoList(other) => {
+                    return Err(wrong("cases", shown(&other), "a list of cases"));
                 }
-                value => vec![value],
             };
-            cases.extend(listed.into_iter().map(|value| Self { value }));
+            let read = listed.into_iter();
+            cases.extend(read.map(|Strict { value, twice }| Self { value, twice }));
         }
         if cases.is_empty() {
             return Err(Error::NoCases);
@@ -68,6 +66,9 @@ impl Case {
 
     /// What it is about, and what it asks.
     pub fn question(&self) -> Result<(Account, Query)> {
+        if let Some(key) = &self.twice {
+            return Err(Error::KeyTwice { key: key.clone() });
+        }
         let case = object("a case", &self.value)?;
         let query = match case.get("query") {
             Some(query) => object("query", query)?,
@@ -359,6 +360,30 @@ mod tests {
             r#"{"mechanisms":[{"type":"gaussian","sigma":20,"count":512}],"query":{"delta":1e-5},"note":1}"#,
         );
         assert!(fine.get("ignored").is_none() && fine["upper"].is_number());
+    }
+
+    /// Which of two counts is meant nobody knows, and the others are answered all the same.
+    #[test]
+    fn keys_that_stand_twice_are_refused() {
+        let twice = r#"{"id":1,"mechanisms":[{"type":"gdp","mu":1,"count":512,"count":1}],"query":{"delta":1e-5}}"#;
+        let once = r#"{"id":2,"mechanisms":[{"type":"gdp","mu":1}],"query":{"delta":1e-5}}"#;
+        for text in [
+            format!("[{twice},{once}]"),
+            format!(r#"{{"cases":[{twice},{once}]}}"#),
+            format!("{twice}\n{once}"),
+        ] {
+            let cases = Case::all(&text).expect("two cases");
+            let first = serde_json::to_value(cases[0].line()).expect("plain data");
+            assert_eq!(
+                (&first["id"], &first["error"]["code"]),
+                (&1.into(), &"key_twice".into())
+            );
+            assert_eq!(
+                first["error"]["reason"],
+                r#"the key "count" stands there twice"#
+            );
+            assert!(cases[1].line().is_answered(), "{text}");
+        }
     }
 
     #[test]

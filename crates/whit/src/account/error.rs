@@ -106,6 +106,20 @@ pub enum Error {
         /// What the parser says, with line and column.
         found: String,
     },
+    /// A key that an object has twice.
+    #[error("the key {key:?} stands there twice")]
+    KeyTwice {
+        /// The key.
+        key: String,
+    },
+    /// A whole number beyond those that floats hold, in the digits in which it was written.
+    #[error("{what} is {found}; it must be a whole number up to 2^53")]
+    TooLarge {
+        /// Which field.
+        what: String,
+        /// What stands there.
+        found: String,
+    },
     /// A list of cases without any.
     #[error("there is no case to answer")]
     NoCases,
@@ -137,6 +151,8 @@ impl Fault for Error {
             Self::Query { .. } => "unclear_query",
             Self::MixedRelations { .. } => "mixed_relations",
             Self::NotJson { .. } => "not_json",
+            Self::KeyTwice { .. } => "key_twice",
+            Self::TooLarge { .. } => "out_of_range",
             Self::NoCases => "no_cases",
         }
     }
@@ -173,6 +189,8 @@ impl Fault for Error {
                  \"count\":512}],\"query\":{\"delta\":1e-5}}"
                     .into()
             }
+            Self::KeyTwice { key } => format!("give {key:?} once: of two, nobody knows which is meant"),
+            Self::TooLarge { .. } => "give a whole number up to 2^53 = 9007199254740992".into(),
             Self::NoCases => "give at least one case".into(),
         }
     }

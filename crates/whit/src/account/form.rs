@@ -15,6 +15,9 @@ use super::error::{Error, Result};
 use super::kind::{Kind, SAMPLERS, Sampler, listed, readable_names};
 use super::term::{Field, Term};
 
+/// Whole floats from here on may be the rounding of another number.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
 /// The terms of a text.
 pub(super) fn parse(form: &str) -> Result<Vec<Term>> {
     let mut parser = Parser {
@@ -41,11 +44,14 @@ struct Parser<'a> {
     place: usize,
 }
 
+/// Values by their names.
+type Fields = Vec<(String, Field)>;
+
 /// A mechanism as it is written, before it is known what its numbers are called.
 struct Call {
     name: String,
     place: usize,
-    fields: Vec<(String, Field)>,
+    fields: Fields,
     inside: Option<Box<Call>>,
 }
 
@@ -59,9 +65,9 @@ impl Parser<'_> {
         };
         let end = self.place;
         self.place = call.place;
-        let (kind, fields) = self.resolve(call)?;
+        let (name, kind, fields) = self.resolve(call)?;
         self.place = end;
-        Term::new(kind, fields, count)
+        Term::called(name, kind, fields, count)
     }
 
     fn call(&mut self) -> Result<Call> {
@@ -73,7 +79,7 @@ impl Parser<'_> {
         let sampler = SAMPLERS.iter().find(|sampler| sampler.name == name);
         let first = match (sampler, Kind::named(&name)) {
             (Some(sampler), _) => Some(sampler.first),
-            (None, Some(Kind::Shuffled)) => Some("n"),
+            (None, Some(Kind::Shuffled)) => Some("users"),
             (None, Some(_)) => None,
             (None, None) => {
                 return Err(Error::UnknownMechanism {
@@ -122,11 +128,11 @@ impl Parser<'_> {
         })
     }
 
-    /// What a call is about, with what is within a sampler.
-    fn resolve(&self, call: Call) -> Result<(Kind, Vec<(String, Field)>)> {
+    /// What a call is about, with what is within a sampler, and what it was called.
+    fn resolve(&self, call: Call) -> Result<(&'static str, Kind, Fields)> {
         let Some(sampler) = SAMPLERS.iter().find(|sampler| sampler.name == call.name) else {
             let kind = Kind::named(&call.name).ok_or_else(|| self.wrong("name a mechanism"))?;
-            return Ok((kind, call.fields));
+            return Ok((kind.spelt(&call.name), kind, call.fields));
         };
         let passes = || {
             let inside = sampler.inside.iter().map(|(kind, _)| kind.name());
@@ -155,7 +161,7 @@ impl Parser<'_> {
         }
         let mut fields = call.fields;
         fields.extend(inside.fields);
-        Ok((made, fields))
+        Ok((sampler.name, made, fields))
     }
 
     /// `x`, `*` or `×`; the `x` may stand right before the count.
@@ -177,6 +183,14 @@ impl Parser<'_> {
         let place = self.place;
         match self.value() {
             Ok(field @ (Field::Whole(_) | Field::Unknown)) => Ok(field),
+            // A float has other digits than those that were written.
+            Ok(Field::Real(count)) if count >= WHOLE_MAX => {
+                let written = self.letters[place..self.place].iter();
+                Err(Error::TooLarge {
+                    what: "count".into(),
+                    found: written.collect(),
+                })
+            }
             Ok(Field::Real(count)) if count.fract() == 0.0 => Ok(Field::Real(count)),
             _ => Err(self.wrong_at(place, passes)),
         }
@@ -229,6 +243,10 @@ impl Parser<'_> {
         }
         let whole = text.parse().ok().map(Field::Whole);
         let field = whole.or_else(|| text.parse().ok().map(Field::Real));
+        if field == Some(Field::Real(0.0)) && vanishes(&text) {
+            let passes = "write 0, or a number from 5e-324 on: this one is above zero, but no number here is so small";
+            return Err(self.wrong_at(start, passes));
+        }
         field.ok_or_else(|| self.wrong_at(start, "write a number, such as 20, 0.01 or 1e-5, or ?"))
     }
 
@@ -292,6 +310,12 @@ impl Parser<'_> {
             passes: passes.into(),
         }
     }
+}
+
+/// Is a text that reads as zero about more than that?
+fn vanishes(text: &str) -> bool {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    mantissa.contains(|letter: char| ('1'..='9').contains(&letter))
 }
 
 fn real(field: &Field) -> f64 {
@@ -534,6 +558,7 @@ mod tests {
             ("gaussian(sigma=20) x 2 x 2", 24),
             ("gaussian(sigma=1.2.3)", 16),
             ("gaussian(sigma=1/0)", 18),
+            ("dp(epsilon=1, delta=1e-400)", 21),
             ("gaussian(sigma=20 sensitivity=1)", 19),
             ("poisson(0.01)", 1),
             ("poisson(0.01, rr(epsilon=1))", 15),

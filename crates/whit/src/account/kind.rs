@@ -28,6 +28,39 @@ pub(super) struct Parameter {
 /// The largest loss or sensitivity that a search looks at; what is beyond is no privacy in any case.
 const MOST: f64 = 1e6;
 
+impl Parameter {
+    /// One of its names, as it was written.
+    pub(super) fn spelt(&self, name: &str) -> &'static str {
+        let other = self.also.iter().find(|other| **other == name);
+        other.copied().unwrap_or(self.name)
+    }
+
+    /// What people call it.
+    pub(super) fn word(&self) -> &'static str {
+        match self.name {
+            "epsilon0"
+            | "delta0"
+            | "l1_sensitivity"
+            | "l2_sensitivity"
+            | "num_values"
+            | "sampling_probability"
+            | "sampling_fraction"
+            | "t"
+            | "n" => self.also.first().unwrap_or(&self.name),
+            name => name,
+        }
+    }
+
+    /// All its names, the one that people use first.
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        let word = self.word();
+        let all = [self.name].into_iter().chain(self.also.iter().copied());
+        [word]
+            .into_iter()
+            .chain(all.filter(move |name| *name != word))
+    }
+}
+
 const fn parameter(name: &'static str, also: &'static [&'static str], search: Search) -> Parameter {
     Parameter { name, also, search }
 }
@@ -200,7 +233,16 @@ impl Kind {
         Some(entry.kind)
     }
 
-    /// Its name in JSON and in messages.
+    /// One of its names, as it was written.
+    pub(super) fn spelt(self, name: &str) -> &'static str {
+        let names = self.entry().names;
+        names
+            .iter()
+            .find(|known| **known == name)
+            .unwrap_or(&names[0])
+    }
+
+    /// Its name in JSON.
     pub(super) fn name(self) -> &'static str {
         self.entry().names[0]
     }
@@ -219,7 +261,7 @@ impl Kind {
         found.ok_or_else(|| Error::UnknownParameter {
             mechanism: self.name(),
             parameter: name.into(),
-            known: listed(parameters.iter().map(|parameter| parameter.name)),
+            known: listed(parameters.iter().flat_map(Parameter::names)),
         })
     }
 
@@ -230,10 +272,33 @@ impl Kind {
             .expect("every kind has its entry, which a test looks after")
     }
 
-    /// The name of every kind, for a message.
+    /// Every name of every kind, for a message.
     pub(super) fn all_names() -> String {
-        listed(TABLE.iter().map(|entry| entry.names[0]))
+        listed(TABLE.iter().flat_map(|entry| entry.names).copied())
     }
+}
+
+/// A type of mechanism in JSON, for a help text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JsonType {
+    /// What may stand as its `type`.
+    pub names: &'static [&'static str],
+    /// Its keys, each with all names it goes by.
+    pub keys: Vec<Vec<&'static str>>,
+}
+
+/// Every type of mechanism that a [`Case`](super::Case) can name.
+pub fn json_types() -> Vec<JsonType> {
+    let of = |entry: &Entry| JsonType {
+        names: entry.names,
+        keys: entry
+            .parameters
+            .iter()
+            .map(|parameter| parameter.names().collect())
+            .collect(),
+    };
+    TABLE.iter().map(of).collect()
 }
 
 /// A sampler around another mechanism in the readable form: its name, what its first number means, and the kind that it makes of
@@ -270,7 +335,7 @@ pub(super) static SAMPLERS: [Sampler; 4] = [
     },
 ];
 
-/// Short names of the readable form, for a message: samplers around something last.
+/// The names of the readable form, for a message: samplers around something last.
 pub(super) fn readable_names() -> String {
     let plain = TABLE
         .iter()
@@ -279,7 +344,8 @@ pub(super) fn readable_names() -> String {
                 .iter()
                 .any(|sampler| sampler.inside.iter().any(|(_, made)| *made == entry.kind))
         })
-        .map(|entry| *entry.names.last().expect("every entry has a name"));
+        .flat_map(|entry| entry.names)
+        .copied();
     listed(plain.chain(SAMPLERS.iter().map(|sampler| sampler.name)))
 }
 
@@ -291,6 +357,33 @@ pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whoever misspells a name is told of every one that passes.
+    #[test]
+    fn hints_leave_nothing_out() {
+        let (readable, json) = (readable_names(), Kind::all_names());
+        let named = |list: &str, name: &str| list.split(", ").any(|known| known == name);
+        for name in [
+            "discrete_laplace",
+            "geometric",
+            "rr",
+            "randomized_response",
+            "dp",
+            "poisson",
+        ] {
+            assert!(named(&readable, name), "{name}: {readable}");
+        }
+        for entry in &TABLE {
+            assert!(entry.names.iter().all(|name| named(&json, name)), "{json}");
+            let Err(Error::UnknownParameter { known, .. }) = entry.kind.parameter("sgima") else {
+                panic!("a parameter of that name");
+            };
+            for parameter in entry.parameters {
+                let mut names = parameter.also.iter().chain([&parameter.name]);
+                assert!(names.all(|name| named(&known, name)), "{known}");
+            }
+        }
+    }
 
     #[test]
     fn names_mean_one_thing() {

@@ -3,7 +3,9 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use whit_accounting::target::{self, Target};
-use whit_accounting::{Answer as Found, Bracket, Composition, Result as Accounted};
+use whit_accounting::{
+    Answer as Found, Bracket, Composition, Error as Refusal, Result as Accounted,
+};
 use whit_core::Neighbours;
 
 use super::error::{Error, Result};
@@ -66,7 +68,7 @@ pub enum Safe {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Answer {
-    /// What the number is: `epsilon`, `delta`, `rdp_epsilon`, `fnr` or the name of a parameter.
+    /// What the number is: `epsilon`, `delta`, `rdp_epsilon`, `fnr` or a parameter, as it was written.
     pub quantity: &'static str,
     /// The truth is not below.
     pub lower: f64,
@@ -117,21 +119,50 @@ impl Account {
 
     /// For the accountant: every rounding is against the caller, so upper bounds of it are upper bounds.
     pub fn composition(&self) -> Result<Composition> {
-        self.compose(Side::Upper, None)
+        let composed = self.compose(Side::Upper, None);
+        composed.map_err(|error| self.worded(error))
     }
 
     /// Answers.
     pub fn ask(&self, query: Query) -> Result<Answer> {
+        self.answer(query).map_err(|error| self.worded(error))
+    }
+
+    /// A refusal in the words in which the account was written, and not in those of the accountant.
+    fn worded(&self, error: Error) -> Error {
+        let Error::Accounting(mut refusal) = error else {
+            return error;
+        };
+        let called = |step: &str| self.terms.iter().find(|term| term.is_step(step));
+        match &mut refusal {
+            Refusal::OutOfRange { step, what, .. } => {
+                if let Some(term) = called(step) {
+                    (*step, *what) = (term.name(), term.word(what));
+                }
+            }
+            Refusal::Mismatch { step, .. }
+            | Refusal::GroupUnknown { step }
+            | Refusal::NoEngine { what: step } => {
+                if let Some(term) = called(step) {
+                    *step = term.name();
+                }
+            }
+            _ => {}
+        }
+        refusal.into()
+    }
+
+    fn answer(&self, query: Query) -> Result<Answer> {
         let unknowns: Vec<_> = self
             .terms
             .iter()
-            .flat_map(|term| term.unknowns().map(|parameter| (term.name(), parameter)))
+            .flat_map(|term| term.unknowns().map(move |parameter| (term, parameter)))
             .collect();
         let wanted = usize::from(matches!(query, Query::Parameter { .. }));
         match (query, unknowns.as_slice()) {
-            (Query::Parameter { epsilon, delta }, [(mechanism, parameter)]) => {
+            (Query::Parameter { epsilon, delta }, [(term, parameter)]) => {
                 let target = Target::new(epsilon, delta)?;
-                self.calibrate(mechanism, parameter, target)
+                self.calibrate(term, parameter, target)
             }
             (Query::Parameter { .. }, _) | (_, [_, ..]) => Err(Error::Unknowns {
                 found: unknowns.len(),
@@ -209,7 +240,7 @@ impl Account {
 
     fn calibrate(
         &self,
-        mechanism: &'static str,
+        term: &Term,
         parameter: &'static Parameter,
         target: Target,
     ) -> Result<Answer> {
@@ -230,8 +261,8 @@ impl Account {
             Search::Noise => Safe::Upper,
             Search::Never => {
                 return Err(Error::NotSearched {
-                    mechanism,
-                    parameter: parameter.name,
+                    mechanism: term.name(),
+                    parameter: term.word(parameter.name),
                 });
             }
             Search::Cost { .. } | Search::Whole => Safe::Lower,
@@ -245,7 +276,7 @@ impl Account {
                 Safe::Lower => Bracket::new(bounds.lower(), other.upper().max(bounds.lower())),
             };
         }
-        Ok(answer(parameter.name, safe, (bounds, found)))
+        Ok(answer(term.word(parameter.name), safe, (bounds, found)))
     }
 
     fn accounted(&self, side: Side, at: f64) -> Accounted<Composition> {
@@ -355,7 +386,7 @@ mod tests {
             ("gaussian(sigma=?)", "sigma", Safe::Upper, 3.730_631_6),
             (
                 "gaussian(sigma=3.730632, sensitivity=?)",
-                "l2_sensitivity",
+                "sensitivity",
                 Safe::Lower,
                 1.0,
             ),
@@ -363,7 +394,7 @@ mod tests {
             ("gaussian(sigma=37.30632) x ?", "count", Safe::Lower, 100.0),
             ("gdp(mu=?)", "mu", Safe::Lower, 0.268_051_1),
             ("geometric(epsilon=?)", "epsilon", Safe::Lower, 1.000_02),
-            ("dp(epsilon=1, delta=?)", "delta0", Safe::Lower, 1e-5),
+            ("dp(epsilon=1, delta=?)", "delta", Safe::Lower, 1e-5),
             (
                 "poisson(0.01, gaussian(sigma=?, sensitivity=2)) x 1000",
                 "sigma",
@@ -391,6 +422,53 @@ mod tests {
         assert!(matches!(users, Err(Error::NotSearched { .. })), "{users:?}");
         let open = ask("gaussian(sigma=?)", Query::Epsilon { delta: 1e-5 });
         assert!(matches!(open, Err(Error::Unknowns { .. })));
+    }
+
+    /// Nobody who writes `poisson(1.5, …)` has heard of a `sampling_probability`.
+    #[test]
+    fn refusals_speak_the_words_of_the_form() {
+        let query = Query::Epsilon { delta: 1e-5 };
+        for (form, words) in [
+            ("poisson(1.5, gaussian(sigma=1))", "poisson: rate is 1.5;"),
+            ("poisson(0.1, gaussian(sigma=-1))", "poisson: sigma is -1;"),
+            (
+                "poisson(0.1, gaussian(noise_multiplier=0))",
+                "poisson: noise_multiplier is 0;",
+            ),
+            (
+                "gaussian(sigma=1, sensitivity=-1)",
+                "gaussian: sensitivity is -1;",
+            ),
+            ("dp(epsilon=1, delta=1)", "dp: delta is 1;"),
+            ("approx_dp(epsilon0=-1)", "approx_dp: epsilon0 is -1;"),
+            (
+                "allocation(0, gaussian(sigma=1))",
+                "allocation: steps is 0;",
+            ),
+            ("geometric(scale=0)", "geometric: scale is 0;"),
+            ("rr()", "rr needs epsilon"),
+            ("rr(epsilon=1)", "rr is not priced under add/remove"),
+            ("poisson(0.1, gaussian())", "poisson needs sigma"),
+            (
+                "poisson(0.1, steps=3, gaussian(sigma=1))",
+                "poisson has no parameter called \"steps\"",
+            ),
+            (
+                "gaussian(sigma=1, sensitivity=1, l2_sensitivity=1)",
+                "gaussian has both sensitivity and l2_sensitivity",
+            ),
+            (
+                "gaussian(sigma=1) x 99999999999999999999",
+                "count is 99999999999999999999; it must be",
+            ),
+            (
+                "gaussian(sigma=1) x 9007199254740993",
+                "gaussian: count is 9007199254740993; it must be",
+            ),
+        ] {
+            let error = ask(form, query).expect_err(form).to_string();
+            assert!(error.starts_with(words), "{form}: {error}");
+        }
     }
 
     #[test]

@@ -32,7 +32,11 @@ pub(super) enum Side {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Term {
     kind: Kind,
+    /// What the mechanism was called.
+    name: &'static str,
     fields: Vec<(&'static Parameter, Field)>,
+    /// What parameters were called, by their names here.
+    words: Vec<(&'static str, &'static str)>,
     count: Field,
 }
 
@@ -55,30 +59,90 @@ impl Term {
         named: impl IntoIterator<Item = (String, Field)>,
         count: Field,
     ) -> Result<Self> {
+        Self::called(kind.name(), kind, named, count)
+    }
+
+    /// The same for a mechanism that was called by this name: messages speak of it so.
+    pub(super) fn called(
+        called: &'static str,
+        kind: Kind,
+        named: impl IntoIterator<Item = (String, Field)>,
+        count: Field,
+    ) -> Result<Self> {
         let mut fields: Vec<(&'static Parameter, Field)> = Vec::new();
+        let mut words: Vec<(&'static str, &'static str)> = Vec::new();
         for (name, field) in named {
-            let parameter = kind.parameter(&name)?;
-            if fields.iter().any(|(known, _)| *known == parameter) {
-                return Err(twice(kind, parameter.name, &name));
+            let parameter = kind.parameter(&name).map_err(|error| match error {
+                Error::UnknownParameter {
+                    parameter, known, ..
+                } => Error::UnknownParameter {
+                    mechanism: called,
+                    parameter,
+                    known,
+                },
+                other => other,
+            })?;
+            let before = words.iter().find(|(known, _)| *known == parameter.name);
+            if let Some((_, before)) = before {
+                return Err(twice(called, before, &name));
             }
             fields.push((parameter, field));
+            words.push((parameter.name, parameter.spelt(&name)));
         }
+        let word = |name: &'static str| {
+            let found = words.iter().find(|(known, _)| *known == name);
+            found.map_or(name, |(_, word)| *word)
+        };
         let has = |name| fields.iter().any(|(parameter, _)| parameter.name == name);
         for [first, second] in EITHER {
             if has(first) && has(second) {
-                return Err(twice(kind, first, second));
+                return Err(twice(called, word(first), word(second)));
             }
         }
         Ok(Self {
             kind,
+            name: called,
             fields,
+            words,
             count,
         })
     }
 
+    /// With another word for its count.
+    pub(super) fn counting(mut self, word: &'static str) -> Self {
+        self.words.push((COUNT.name, word));
+        self
+    }
+
     /// The name in messages.
     pub(super) fn name(&self) -> &'static str {
-        self.kind.name()
+        self.name
+    }
+
+    /// Whether the accountant calls it so.
+    pub(super) fn is_step(&self, name: &str) -> bool {
+        self.kind.name() == name
+    }
+
+    /// What a parameter is called in messages: as it was written, or as people call it.
+    pub(super) fn word(&self, parameter: &'static str) -> &'static str {
+        let written = |name: &str| {
+            let found = self.words.iter().find(|(known, _)| *known == name);
+            found.map(|(_, word)| *word)
+        };
+        let known = self.kind.parameter(parameter).ok();
+        written(parameter)
+            .or_else(|| match parameter {
+                // Steps know one of the two.
+                "noise_multiplier" if written("l2_sensitivity").is_some() => {
+                    Some("sigma over sensitivity")
+                }
+                "noise_multiplier" => written("sigma"),
+                "sigma" => written("noise_multiplier"),
+                _ => None,
+            })
+            .or_else(|| known.map(Parameter::word))
+            .unwrap_or(parameter)
     }
 
     /// The parameters that are to be found.
@@ -128,9 +192,9 @@ impl Term {
     }
 }
 
-fn twice(kind: Kind, first: &str, second: &str) -> Error {
+fn twice(mechanism: &'static str, first: &str, second: &str) -> Error {
     Error::GivenTwice {
-        mechanism: kind.name(),
+        mechanism,
         first: first.into(),
         second: second.into(),
     }
@@ -303,6 +367,13 @@ impl Reader<'_> {
     ) -> Result<Option<u64>> {
         let real = match field {
             None => return Ok(None),
+            // In the digits that were written, which a float has not.
+            Some(Field::Whole(value)) if *value > WHOLE_MAX => {
+                return Err(Error::TooLarge {
+                    what: format!("{}: {}", self.term.name(), self.term.word(parameter.name)),
+                    found: value.to_string(),
+                });
+            }
             Some(Field::Whole(value)) => return Ok(Some(*value)),
             Some(Field::Real(value)) => *value,
             Some(Field::Unknown) => return Ok(Some(self.unknown()? as u64)),
@@ -353,7 +424,7 @@ impl Reader<'_> {
     }
 
     fn out_of_range(&self, what: &'static str, found: f64, range: &'static str) -> Error {
-        let step = self.term.name();
+        let (step, what) = (self.term.name(), self.term.word(what));
         Refusal::OutOfRange {
             step,
             what,
@@ -366,13 +437,13 @@ impl Reader<'_> {
     fn missing(&self, parameter: &'static str) -> Error {
         Error::MissingParameter {
             mechanism: self.term.name(),
-            parameter,
+            parameter: self.term.word(parameter),
         }
     }
 
-    fn wrong(&self, name: &str, found: &str, passes: &'static str) -> Error {
+    fn wrong(&self, name: &'static str, found: &str, passes: &'static str) -> Error {
         Error::WrongValue {
-            what: format!("{}: {name}", self.term.name()),
+            what: format!("{}: {}", self.term.name(), self.term.word(name)),
             found: found.into(),
             passes,
         }
@@ -424,7 +495,11 @@ mod tests {
             term.step(Side::Upper, None).map(|(_, count)| count)
         };
         assert_eq!(count(Field::Real(1e4)), Ok(10_000));
-        assert_eq!(count(Field::Whole(u64::MAX)), Ok(u64::MAX));
+        assert_eq!(count(Field::Whole(1 << 53)), Ok(1 << 53));
+        // The digits are those that were written.
+        let error = count(Field::Whole((1 << 53) + 1)).expect_err("no float");
+        let words = "gaussian: count is 9007199254740993; it must be a whole number up to 2^53";
+        assert_eq!(error.to_string(), words);
         for wrong in [0.5, -1.0, 9_007_199_254_740_992.0, 1e300, f64::NAN] {
             assert!(count(Field::Real(wrong)).is_err(), "{wrong}");
         }

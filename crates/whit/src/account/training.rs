@@ -94,15 +94,13 @@ impl Training {
             Sampling::Batch { batch, size } => Field::Quotient(batch as f64, size as f64),
         };
         let fields = [
-            ("sampling_probability".to_owned(), rate),
-            (
-                "noise_multiplier".to_owned(),
-                Field::Real(self.noise_multiplier),
-            ),
+            ("rate".to_owned(), rate),
+            ("sigma".to_owned(), Field::Real(self.noise_multiplier)),
         ];
         let count = Field::Whole(self.steps()?);
+        let term = Term::called("sgd", Kind::PoissonGaussian, fields, count)?;
         Ok(Account {
-            terms: vec![Term::new(Kind::PoissonGaussian, fields, count)?],
+            terms: vec![term.counting("steps")],
             neighbours,
             group: 1,
         })

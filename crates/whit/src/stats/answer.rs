@@ -238,6 +238,27 @@ impl Part {
 }
 
 impl Answer {
+    /// What became of cells that are no numbers, where numbers were needed. It says nothing about the data: whether there were any is not
+    /// told, nor that a column holds nothing else.
+    pub fn absent_cells(&self) -> Option<&'static str> {
+        let statistic = self.statistic.as_str();
+        // Where the number of rows is public, every row needs a value.
+        let public = self.relation == Neighbours::ReplaceOne && self.rows_per_unit.is_none();
+        Some(match statistic {
+            "sum" if public => {
+                "those that are no numbers, such as text, 1,000 or nothing, count as the number of the range that is nearest to zero"
+            }
+            "mean" | "variance" | "stddev" if public => {
+                "those that are no numbers, such as text, 1,000 or nothing, count as the middle of the range"
+            }
+            "sum" | "mean" | "variance" | "stddev" | "histogram" | "median" | "quantile"
+            | "bounds" => {
+                "those that are no numbers, such as text, 1,000 or nothing, are left out; where all are, the answer is only noise"
+            }
+            _ => return None,
+        })
+    }
+
     /// Puts together what was asked, what it cost and what came out.
     pub(crate) fn new(
         request: Request,
