@@ -1,4 +1,6 @@
 //! How long a ledger of a million records takes to verify, and to open. Run with `cargo bench -p whit-ledger --bench open`.
+//! `WHIT_BENCH_DIR` says where the ledger is made, `WHIT_BENCH_KEEP` leaves it there, and `WHIT_BENCH_LEDGER` takes one that was
+//! left.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -18,7 +20,8 @@ fn main() {
     );
     let folder = folder.join(format!("ledger-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    let path = folder.join("whit.ledger");
+    let kept = std::env::var_os("WHIT_BENCH_LEDGER").map(PathBuf::from);
+    let path = kept.clone().unwrap_or_else(|| folder.join("whit.ledger"));
     let terms = Terms {
         dataset: "shop".into(),
         catalog: [1; 32],
@@ -30,7 +33,9 @@ fn main() {
             Delta::new(1e-6).expect("below one"),
         )],
     };
-    fill(&path, &terms);
+    if kept.is_none() {
+        fill(&path, &terms);
+    }
     let size = std::fs::metadata(&path).expect("there").len();
     println!("| {RECORDS} records, {} MB | seconds |", size >> 20);
     println!("| --- | --- |");

@@ -9,15 +9,19 @@ use whit_accounting::budget::{Amount, Cap, Mode, Sums};
 use whit_accounting::reserve::{Entry, Level};
 use whit_core::{Delta, Epsilon, Neighbours};
 
+use crate::Error;
 use crate::record::{Hash, hex, unhex};
 
 /// The version of all bodies.
 pub(crate) const FORMAT: u16 = 1;
 
+/// Longest body. SQLite's own limit is ten times as far.
+const BODY_BYTES_MAX: usize = 64 << 20;
+
 /// Ends the part of a reservation that adds up.
-const CHARGE_END: &[u8] = b",\"statement\":";
+pub(crate) const CHARGE_END: &[u8] = b",\"statement\":";
 /// Begins the answer of a settlement.
-const ANSWER: &[u8] = b",\"answer\":";
+pub(crate) const ANSWER: &[u8] = b",\"answer\":";
 
 /// 32 bytes as hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +169,19 @@ impl CapBody {
     }
 }
 
+/// A statement failed after its charge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Suspend {
+    /// The charge.
+    pub(crate) of: u64,
+}
+
+/// The owner has looked into it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Resume {}
+
 /// Kind `accept`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -182,6 +199,16 @@ pub(crate) enum Damage {
     Missing { first: u64, last: u64 },
     /// The signed head does not belong to the last record.
     Head,
+    /// The key that signed is gone. Whoever rewrites the records signs them with a key of their own, so without the old one
+    /// nothing says that they are the records that were written.
+    Key,
+}
+
+impl Damage {
+    /// Whether it is about rows, and is found again when they are read again.
+    pub(crate) fn is_in_rows(&self) -> bool {
+        matches!(self, Self::Altered { .. } | Self::Missing { .. })
+    }
 }
 
 /// Kind `recover`.
@@ -194,29 +221,23 @@ pub(crate) struct Recover {
     pub(crate) delta_floor: Units,
 }
 
-/// What a reservation adds up to: the first part of its body.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Charged {
-    pub(crate) loss: Units,
-    pub(crate) delta: Units,
-    pub(crate) team: Option<String>,
-    pub(crate) analyst: Option<String>,
-    pub(crate) key: Option<Hex>,
-}
-
-/// Kind `reserve`, with what a settlement compares.
+/// Kind `reserve`, with what a settlement and a second request under the same key are compared with.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct Reserved {
+    team: Option<String>,
+    analyst: Option<String>,
     pub(crate) statement: Option<Hex>,
     pub(crate) fingerprint: Hex,
 }
 
-/// Kind `settle`, without the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Settled {
-    pub(crate) of: u64,
+impl Reserved {
+    /// Whether this was the same event for the same statement, charged to the same people.
+    pub(crate) fn is_for(&self, entry: &Entry, statement: Option<Hash>) -> bool {
+        let (team, analyst) = names(entry);
+        let people = (&self.team, &self.analyst) == (&team, &analyst);
+        let event = self.fingerprint == Hex(entry.fingerprint());
+        people && event && self.statement == statement.map(Hex)
+    }
 }
 
 /// The text of a body.
@@ -224,8 +245,35 @@ pub(crate) fn write<T: Serialize>(body: &T) -> String {
     serde_json::to_string(body).expect("bodies are plain data, whose keys are names")
 }
 
+/// The team and the analyst of an entry.
+fn names(entry: &Entry) -> (Option<String>, Option<String>) {
+    let (mut team, mut analyst) = (None, None);
+    for level in entry.account().levels() {
+        match level {
+            Level::Team(name) => team = Some(name),
+            Level::Analyst(name) => analyst = Some(name),
+            _ => {}
+        }
+    }
+    (team, analyst)
+}
+
+/// Refuses what does not fit into one record, before the database does, which would stop the ledger for everybody.
+fn bounded(body: String) -> Result<String, Error> {
+    let (bytes, most) = (body.len(), BODY_BYTES_MAX);
+    if bytes <= most {
+        Ok(body)
+    } else {
+        Err(Error::TooLong { bytes, most })
+    }
+}
+
 /// The text of a reservation.
-pub(crate) fn write_reserve(entry: &Entry, key: Option<Hash>, statement: Option<Hash>) -> String {
+pub(crate) fn write_reserve(
+    entry: &Entry,
+    key: Option<Hash>,
+    statement: Option<Hash>,
+) -> Result<String, Error> {
     #[derive(Serialize)]
     struct Whole<'a> {
         loss: Units,
@@ -237,16 +285,9 @@ pub(crate) fn write_reserve(entry: &Entry, key: Option<Hash>, statement: Option<
         fingerprint: Hex,
         event: &'a whit_core::Event,
     }
-    let (mut team, mut analyst) = (None, None);
-    for level in entry.account().levels() {
-        match level {
-            Level::Team(name) => team = Some(name),
-            Level::Analyst(name) => analyst = Some(name),
-            _ => {}
-        }
-    }
+    let (team, analyst) = names(entry);
     let sums = entry.cost().sums();
-    write(&Whole {
+    bounded(write(&Whole {
         loss: Units(sums.loss),
         delta: Units(sums.delta),
         team,
@@ -255,23 +296,13 @@ pub(crate) fn write_reserve(entry: &Entry, key: Option<Hash>, statement: Option<
         statement: statement.map(Hex),
         fingerprint: Hex(entry.fingerprint()),
         event: entry.event(),
-    })
+    }))
 }
 
 /// The text of a settlement. The answer must be one JSON value.
-pub(crate) fn write_settle(of: u64, answer: &str) -> Option<String> {
-    serde_json::from_str::<serde::de::IgnoredAny>(answer).ok()?;
-    Some(format!("{{\"of\":{of},\"answer\":{}}}", answer.trim()))
-}
-
-/// The first part of a reservation.
-pub(crate) fn read_charged(body: &[u8], scratch: &mut Vec<u8>) -> Option<Charged> {
-    read_first_part(body, CHARGE_END, scratch)
-}
-
-/// The first part of a settlement.
-pub(crate) fn read_settled(body: &[u8], scratch: &mut Vec<u8>) -> Option<Settled> {
-    read_first_part(body, ANSWER, scratch)
+pub(crate) fn write_settle(of: u64, answer: &str) -> Result<String, Error> {
+    serde_json::from_str::<serde::de::IgnoredAny>(answer).map_err(|_| Error::NotJson)?;
+    bounded(format!("{{\"of\":{of},\"answer\":{}}}", answer.trim()))
 }
 
 /// The answer of a settlement, as it was given.
@@ -280,19 +311,8 @@ pub(crate) fn read_answer(body: &str) -> Option<&str> {
     body.get(at + ANSWER.len()..body.len().checked_sub(1)?)
 }
 
-fn read_first_part<'a, T: Deserialize<'a>>(
-    body: &[u8],
-    marker: &[u8],
-    scratch: &'a mut Vec<u8>,
-) -> Option<T> {
-    let end = find(body, marker)?;
-    scratch.clear();
-    scratch.extend_from_slice(&body[..end]);
-    scratch.push(b'}');
-    serde_json::from_slice(scratch).ok()
-}
-
-fn find(body: &[u8], marker: &[u8]) -> Option<usize> {
+/// Where a marker is first.
+pub(crate) fn find(body: &[u8], marker: &[u8]) -> Option<usize> {
     body.windows(marker.len()).position(|part| part == marker)
 }
 
@@ -310,11 +330,10 @@ mod tests {
         ] {
             let body = write_settle(12, answer).expect("JSON");
             assert_eq!(read_answer(&body), Some(answer));
-            let first = read_settled(body.as_bytes(), &mut Vec::new());
-            assert_eq!(first, Some(Settled { of: 12 }));
+            assert_eq!(crate::tally::settled(body.as_bytes()), Some(12));
         }
         for bad in ["", "{", "1 2", "{}}", "nul"] {
-            assert_eq!(write_settle(1, bad), None, "{bad}");
+            assert_eq!(write_settle(1, bad), Err(Error::NotJson), "{bad}");
         }
     }
 

@@ -26,8 +26,8 @@ pub enum Error {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// A signing key without the records it signed: the ledger was deleted, or emptied.
-    #[error("there is a key for this ledger, but its records are gone")]
+    /// A signing key, or a mark, without the records: the ledger was deleted, or emptied.
+    #[error("there is a key or a mark of this ledger, but its records are gone")]
     Emptied,
     /// No such ledger.
     #[error("there is no ledger at this path")]
@@ -35,6 +35,9 @@ pub enum Error {
     /// A file that is something else.
     #[error("the file is no ledger of a kind that is known here")]
     NotALedger,
+    /// A file with a second name, under which it would have a second log.
+    #[error("the ledger's file has more than one name (hard links)")]
+    Linked,
     /// The signing key is gone, or cannot be read.
     #[error("the key file beside the ledger is missing or unreadable")]
     KeyMissing,
@@ -82,6 +85,12 @@ pub enum Error {
         /// `higher` or `lower`.
         direction: &'static str,
     },
+    /// Two caps for one level: nobody can tell which was meant.
+    #[error("there are two caps for the {level}")]
+    CapTwice {
+        /// Whose cap.
+        level: Level,
+    },
     /// A ledger without a cap for its data set.
     #[error("the data set has no cap")]
     NoCap,
@@ -91,10 +100,10 @@ pub enum Error {
         /// The record of the charge.
         sequence: u64,
     },
-    /// The same idempotency key was used for another statement.
-    #[error("this idempotency key was used for another statement, in record {sequence}")]
+    /// The same idempotency key was used for another statement, another event, or by somebody else.
+    #[error("this idempotency key was used for another request, in record {sequence}")]
     KeyReused {
-        /// The record of the other statement.
+        /// The record of the other request.
         sequence: u64,
     },
     /// A settlement for something that is no reservation of this ledger.
@@ -112,6 +121,26 @@ pub enum Error {
     /// An answer that is no JSON.
     #[error("an answer is stored as JSON, and this is none")]
     NotJson,
+    /// More than one record holds.
+    #[error("a record of {bytes} bytes is longer than {most} bytes")]
+    TooLong {
+        /// Of the answer or the event, as JSON.
+        bytes: usize,
+        /// What one record holds.
+        most: usize,
+    },
+    /// A text that is no receipt.
+    #[error("a receipt is a number, a dash and 64 hex digits, and this is none")]
+    NotAReceipt,
+    /// A statement failed after its charge, and the owner has not looked into it.
+    #[error("the data set is suspended since the statement of record {sequence} failed")]
+    Suspended {
+        /// The charge.
+        sequence: u64,
+    },
+    /// Nothing is suspended.
+    #[error("the data set is not suspended")]
+    NotSuspended,
     /// There is nothing wrong with the ledger.
     #[error("the ledger is sound, and its key fits")]
     NothingToRecover,
@@ -136,10 +165,17 @@ impl Fault for Error {
     fn kind(&self) -> FaultKind {
         match self {
             Self::Accounting(error) => error.kind(),
-            Self::Missing | Self::NotALedger | Self::NoCap | Self::CapDirection { .. } => {
-                FaultKind::Invalid
-            }
-            Self::NotReserved { .. } | Self::Settled { .. } | Self::NotJson => FaultKind::Bug,
+            Self::Missing
+            | Self::NotALedger
+            | Self::NoCap
+            | Self::CapTwice { .. }
+            | Self::CapDirection { .. }
+            | Self::NotAReceipt => FaultKind::Invalid,
+            Self::Damaged { .. }
+            | Self::Emptied
+            | Self::NotReserved { .. }
+            | Self::Settled { .. }
+            | Self::NotJson => FaultKind::Bug,
             _ => FaultKind::Refused,
         }
     }
@@ -152,6 +188,7 @@ impl Fault for Error {
             Self::Emptied => "ledger_emptied",
             Self::Missing => "ledger_missing",
             Self::NotALedger => "not_a_ledger",
+            Self::Linked => "ledger_linked",
             Self::KeyMissing => "ledger_key_missing",
             Self::KeyMismatch => "ledger_key_mismatch",
             Self::OtherDataset { .. } => "other_dataset",
@@ -160,12 +197,17 @@ impl Fault for Error {
             Self::CatalogChanged => "catalog_changed",
             Self::CapRaised { .. } => "cap_raised",
             Self::CapDirection { .. } => "cap_direction",
+            Self::CapTwice { .. } => "cap_twice",
             Self::NoCap => "no_cap",
             Self::Charged { .. } => "already_charged",
             Self::KeyReused { .. } => "idempotency_key_reused",
             Self::NotReserved { .. } => "not_reserved",
             Self::Settled { .. } => "already_settled",
             Self::NotJson => "answer_not_json",
+            Self::TooLong { .. } => "record_too_long",
+            Self::NotAReceipt => "not_a_receipt",
+            Self::Suspended { .. } => "suspended",
+            Self::NotSuspended => "not_suspended",
             Self::NothingToRecover => "nothing_to_recover",
             Self::Accounting(error) => error.code(),
         }
@@ -183,12 +225,16 @@ impl Fault for Error {
                     .into()
             }
             Self::Emptied => {
-                "put the ledger back; or, to begin anew on other data, remove the key file".into()
+                "put the ledger back; or, to begin anew on other data, remove its key and its mark".into()
             }
             Self::Missing => "give the path of a ledger that exists".into(),
             Self::NotALedger => "give a path where there is a ledger or nothing".into(),
+            Self::Linked => {
+                "remove the other names of the file, or copy it; every program must use one path".into()
+            }
             Self::KeyMissing | Self::KeyMismatch => {
-                "put the key file back, or make a new key with `whit ledger recover`".into()
+                "put the key file back, or make a new key with `whit ledger recover`, which closes the budget until its cap is raised"
+                    .into()
             }
             Self::OtherDataset { recorded, .. } => {
                 format!("name the data set {recorded:?}, or give other data a ledger of their own")
@@ -206,6 +252,9 @@ impl Fault for Error {
                 "undo the change, or record it with `whit ledger cap`".into()
             }
             Self::CapDirection { direction, .. } => format!("give a {direction} cap"),
+            Self::CapTwice { .. } => "give each level one cap".into(),
+            Self::TooLong { .. } => "ask for fewer groups at a time".into(),
+            Self::NotAReceipt => "give a receipt as it came with an answer".into(),
             Self::NoCap => {
                 "give the data set a cap; after a recovery, record it with `whit ledger cap`".into()
             }
@@ -213,10 +262,14 @@ impl Fault for Error {
                 "take the stored answer; if there is none, it was lost, and a new key pays again"
                     .into()
             }
-            Self::KeyReused { .. } => "use a new key for each statement".into(),
+            Self::KeyReused { .. } => "use a new key for each request".into(),
             Self::NotReserved { .. } | Self::Settled { .. } | Self::NotJson => {
                 "report this together with the statement".into()
             }
+            Self::Suspended { .. } => {
+                "let the owner find out why, and record it with `whit ledger resume`".into()
+            }
+            Self::NotSuspended => "ask".into(),
             Self::NothingToRecover => "use it".into(),
             Self::Accounting(error) => error.suggestion(),
         }

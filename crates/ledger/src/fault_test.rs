@@ -1,13 +1,17 @@
 //! Writes that fail: the handle stops, nobody gets a permit, and the file says what is true.
 
+use std::sync::mpsc::{Receiver, sync_channel};
+
 use rusqlite::Connection;
 use whit_accounting::budget::Mode;
 use whit_accounting::reserve::{Account, Filter, Level, Permit, Unreserved};
 use whit_core::{Delta, Epsilon, Event, Mechanism, Neighbours, Ratio};
 
 use crate::ledger::writer_over;
+use crate::owner::Direction;
 use crate::sqlite::{Access, Sqlite};
 use crate::tamper_test::Folder;
+use crate::writer::{Task, Waiting, Writer};
 use crate::{Error, Ledger, Result, Terms, verify};
 
 fn terms() -> Terms {
@@ -65,6 +69,94 @@ fn stops(folder: &Folder, ledger: Ledger) -> u128 {
         "every permit is charged, and nothing else"
     );
     permits
+}
+
+/// What a caller has done.
+type Work = fn(&mut Writer<Sqlite>) -> Result<u64>;
+
+/// What each of several callers in one transaction hears.
+fn together(folder: &Folder, pragma: &str, tasks: Vec<Work>) -> Vec<Result<u64>> {
+    let store = Sqlite::open(&folder.ledger(), Access::Write).expect("a ledger");
+    let mut writer = writer_over(store, &folder.ledger(), None).expect("a ledger");
+    writer.store().limit(pragma);
+    let (answers, batch): (Vec<_>, Vec<_>) = tasks
+        .into_iter()
+        .map(|task| {
+            let (reply, answer) = sync_channel(1);
+            let task: Box<dyn Task<Sqlite>> = Box::new(Waiting::new(task, reply));
+            (answer, task)
+        })
+        .unzip();
+    writer.batch(batch);
+    let heard = |answer: &Receiver<Result<u64>>| answer.recv().expect("an answer");
+    answers.iter().map(heard).collect()
+}
+
+fn accept(writer: &mut Writer<Sqlite>) -> Result<u64> {
+    writer.accept([1; 32]).map(|receipt| receipt.sequence)
+}
+
+fn lower_to_nowhere(writer: &mut Writer<Sqlite>) -> Result<u64> {
+    let promise = (Epsilon::new(2000.0).expect("finite"), Delta::ZERO);
+    let receipt = writer.set_cap(Level::Dataset, promise, Direction::Lower);
+    receipt.map(|receipt| receipt.sequence)
+}
+
+fn look(writer: &mut Writer<Sqlite>) -> Result<u64> {
+    writer
+        .state()
+        .head()
+        .map(|head| head.sequence)
+        .ok_or(Error::Emptied)
+}
+
+#[test]
+fn one_who_is_refused_does_not_disturb_the_others() {
+    let folder = Folder::new("together");
+    drop(Ledger::open(&folder.ledger(), &terms()).expect("opens"));
+    let heard = together(
+        &folder,
+        "PRAGMA busy_timeout = 1000",
+        vec![accept, lower_to_nowhere, accept, look],
+    );
+    assert!(matches!(heard[1], Err(Error::CapDirection { .. })));
+    assert_eq!([&heard[0], &heard[2], &heard[3]], [&Ok(3), &Ok(4), &Ok(4)]);
+    assert_eq!(verify(&folder.ledger()).expect("sound").head.sequence, 4);
+}
+
+/// Also who only looked: what they have seen is not going to be.
+#[test]
+fn a_write_that_fails_fails_everybody_in_its_transaction() {
+    let folder = Folder::new("together-full");
+    drop(Ledger::open(&folder.ledger(), &terms()).expect("opens"));
+    let mut tasks: Vec<Work> = vec![look];
+    tasks.extend([accept as Work; 100]);
+    let heard = together(&folder, "PRAGMA max_page_count = 4", tasks);
+    for answer in heard {
+        assert!(matches!(answer, Err(Error::Failed { .. })), "{answer:?}");
+    }
+    assert_eq!(verify(&folder.ledger()).expect("sound").head.sequence, 2);
+}
+
+/// A bug in the middle of a transaction ends the handle, and nothing of the transaction stays.
+#[test]
+fn a_panic_inside_a_transaction_stops_the_ledger() {
+    let folder = Folder::new("panic");
+    let ledger = Ledger::open(&folder.ledger(), &terms()).expect("opens");
+    let _ = reserve(&ledger).expect("room");
+    let other = ledger.clone();
+    let told: Result<()> = ledger.ask(|writer| {
+        writer.accept([9; 32])?;
+        panic!("a bug, for a test")
+    });
+    assert!(matches!(told, Err(Error::Failed { .. })));
+    for handle in [ledger, other] {
+        assert!(matches!(reserve(&handle), Err(Error::Failed { .. })));
+        assert!(handle.head().is_err());
+    }
+    assert_eq!(spent(&folder), 1);
+    let ledger = Ledger::open(&folder.ledger(), &terms()).expect("the catalog is the old one");
+    assert!(reserve(&ledger).is_ok());
 }
 
 #[test]

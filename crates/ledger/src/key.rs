@@ -115,7 +115,8 @@ impl HeadKey {
         #[expect(clippy::disallowed_methods, reason = "the ledger's own key")]
         let mut file = options.open(path).map_err(Error::failed)?;
         file.write_all(text.as_bytes()).map_err(Error::failed)?;
-        file.sync_all().map_err(Error::failed)
+        file.sync_all().map_err(Error::failed)?;
+        sync_folder_of(path)
     }
 }
 
@@ -148,7 +149,8 @@ pub(crate) fn new_key_path(ledger: &Path) -> PathBuf {
     beside(ledger, ".key.new")
 }
 
-fn beside(ledger: &Path, suffix: &str) -> PathBuf {
+/// A file beside a ledger.
+pub(crate) fn beside(ledger: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(ledger);
     name.push(suffix);
     name.into()
@@ -162,7 +164,12 @@ pub(crate) fn promote(ledger: &Path) -> Result<()> {
         }
         _ => {}
     }
-    let folder = match ledger.parent() {
+    sync_folder_of(ledger)
+}
+
+/// Makes the names in a file's folder durable, where a folder can be opened.
+fn sync_folder_of(file: &Path) -> Result<()> {
+    let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };

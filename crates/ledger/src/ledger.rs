@@ -12,11 +12,13 @@ use whit_core::{Delta, Epsilon, Neighbours};
 
 use crate::body::{self, CapBody, FORMAT, Hex, ModeWord, Opening};
 use crate::key::{self, HeadKey, key_path, new_key_path};
+use crate::mark;
+use crate::owner::{Direction, check_levels};
 use crate::record::{Hash, Kind, Receipt};
-use crate::sqlite::{Access, Sqlite};
+use crate::sqlite::{Access, Sqlite, real_path};
 use crate::state::State;
 use crate::store::Store;
-use crate::writer::{Direction, Task, Waiting, Writer, load, serve};
+use crate::writer::{Task, Waiting, Writer, load, serve};
 use crate::{Error, Result};
 
 /// What an owner declares, as the catalog has it.
@@ -120,7 +122,7 @@ impl Ledger {
     }
 
     /// Has something done inside a transaction, and waits until it is durable.
-    fn ask<T: Send + 'static>(
+    pub(crate) fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writer<Sqlite>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
@@ -150,16 +152,16 @@ impl Ledger {
         }
     }
 
-    /// What became of a request that may have been charged before.
+    /// What became of a request that may have been charged before. Whoever has the key gets the answer, so a key that others
+    /// could guess must name the account.
     pub fn find(&self, key: Key) -> Result<Option<Found>> {
         self.ask(move |writer| writer.find(key.0))
     }
 
     /// Stores the answer of a charge, durably. Only then may it leave, with the receipt.
     pub fn settle(&self, redeemed: Redeemed, answer: &str) -> Result<Receipt> {
-        let (sequence, fingerprint) = (redeemed.sequence(), redeemed.fingerprint());
-        let answer = answer.to_owned();
-        self.ask(move |writer| writer.settle(sequence, fingerprint, &answer))
+        let body = body::write_settle(redeemed.sequence(), answer)?;
+        self.ask(move |writer| writer.settle(&redeemed, body))
     }
 
     /// Where the levels of an account stand.
@@ -188,6 +190,17 @@ impl Ledger {
         self.ask(move |writer| writer.accept(catalog))
     }
 
+    /// Records that the statement of a charge failed: nothing more is charged until the owner has looked into it. A failure is a bit
+    /// about the data that no charge covers, so there must not be many.
+    pub fn suspend(&self, sequence: u64) -> Result<Receipt> {
+        self.ask(move |writer| writer.suspend(sequence))
+    }
+
+    /// Records that the owner has looked into a failure.
+    pub fn resume(&self) -> Result<Receipt> {
+        self.ask(Writer::resume)
+    }
+
     /// The end of the chain, which commits to everything in it. Kept elsewhere, it shows whether the file was put back.
     pub fn head(&self) -> Result<Receipt> {
         self.ask(|writer| writer.state().head().ok_or(Error::Emptied))
@@ -211,15 +224,21 @@ impl Journal for Charge<'_> {
     type Error = Error;
 
     fn keep(&mut self, entry: &Entry) -> Result<Outcome> {
-        let (entry, key, statement) = (entry.clone(), self.key, self.statement);
+        let (key, statement) = (self.key.map(|key| key.0), self.statement);
+        let body = body::write_reserve(entry, key, statement)?;
+        let entry = entry.clone();
         self.ledger
-            .ask(move |writer| writer.reserve(&entry, key.map(|key| key.0), statement))
+            .ask(move |writer| writer.reserve(&entry, key, statement, body))
     }
 }
 
 fn writer_at(path: &Path, terms: Option<&Terms>) -> Result<Writer<Sqlite>> {
+    let path = &real_path(path);
     if !path.exists() {
-        if key_path(path).exists() {
+        if path.is_symlink() {
+            return Err(Error::failed("its path is a symbolic link to nothing"));
+        }
+        if key_path(path).exists() || mark::read(path).is_some() {
             return Err(Error::Emptied);
         }
         if terms.is_none() {
@@ -258,7 +277,7 @@ pub(crate) fn writer_over(
 
 /// The first records, in the transaction that found none.
 fn create(mut store: Sqlite, state: State, path: &Path, terms: &Terms) -> Result<Writer<Sqlite>> {
-    if key_path(path).exists() {
+    if key_path(path).exists() || store.mark().is_some() {
         store.abort();
         return Err(Error::Emptied);
     }
@@ -291,6 +310,7 @@ pub(crate) fn opening(terms: &Terms, public_key: Hash) -> Opening {
 /// The caps of these terms, that of the data set among them.
 pub(crate) fn first_caps(terms: &Terms) -> Result<Vec<CapBody>> {
     Account::new(&terms.dataset)?;
+    check_levels(terms)?;
     if !terms
         .caps
         .iter()

@@ -2,8 +2,8 @@
 //!
 //! Two processes share a disk on which commits are kept, lost, or kept without anybody hearing of it; processes die, come back, and go on
 //! with state that others have moved past; clients send the same request again, to whoever is there. After every step the answer must be
-//! the one that the model below gives, and after every restart the sums must be the model's. `WHIT_LONG=1` runs a million
-//! schedules.
+//! the one that the model below gives, and after every restart the sums must be the model's. A million schedules:
+//! `WHIT_LONG=1 cargo test --release -p whit-ledger --lib crash_schedules`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,11 +18,15 @@ use whit_core::{Delta, Epsilon, Event, Mechanism, Neighbours, Ratio};
 use crate::body;
 use crate::key::HeadKey;
 use crate::ledger::{Found, Terms, first_caps, opening};
+use crate::owner::Direction;
 use crate::record::{Kind, Raw, Receipt, Record};
 use crate::state::State;
 use crate::store::{SignedHead, Store};
-use crate::writer::{Direction, Writer, load};
+use crate::writer::{Writer, load};
 use crate::{Error, Result};
+
+/// What was asked, by whom and at which price: all of it must be the same for a request to be the same.
+type Asked = (u8, u64, Vec<Level>);
 
 /// The model: what a ledger is, in units of an eighth of an epsilon.
 #[derive(Clone, Default)]
@@ -30,7 +34,7 @@ struct Model {
     caps: BTreeMap<Level, u64>,
     spent: BTreeMap<Level, u64>,
     keys: BTreeMap<u8, u64>,
-    charges: BTreeMap<u64, (u8, Option<String>)>,
+    charges: BTreeMap<u64, (Asked, Option<String>)>,
     records: u64,
 }
 
@@ -47,7 +51,7 @@ enum Answer {
 impl Model {
     fn reserve(&mut self, levels: &[Level], cost: u64, key: Option<u8>, statement: u8) -> Answer {
         if let Some(&sequence) = key.and_then(|key| self.keys.get(&key)) {
-            let same = self.charges[&sequence].0 == statement;
+            let same = self.charges[&sequence].0 == (statement, cost, levels.to_vec());
             return if same {
                 Answer::Charged(sequence)
             } else {
@@ -64,7 +68,8 @@ impl Model {
         }
         self.records += 1;
         key.map(|key| self.keys.insert(key, self.records));
-        self.charges.insert(self.records, (statement, None));
+        let asked = (statement, cost, levels.to_vec());
+        self.charges.insert(self.records, (asked, None));
         Answer::Kept(self.records)
     }
 
@@ -167,9 +172,10 @@ impl Journal for Direct<'_> {
     fn keep(&mut self, entry: &Entry) -> Result<Outcome> {
         let mut outcome = Err(Error::failed("not asked"));
         let (key, statement) = (self.key, self.statement);
+        let body = body::write_reserve(entry, key, statement)?;
         let committed = self
             .writer
-            .transact(|writer| outcome = writer.reserve(entry, key, statement));
+            .transact(|writer| outcome = writer.reserve(entry, key, statement, body));
         committed.and(outcome)
     }
 }
@@ -401,15 +407,16 @@ impl World {
 
     fn settle(&mut self, process: usize, dice: &mut Dice) {
         let at = dice.roll(self.permits.len() as u64) as usize;
-        let (sequence, fingerprint) = (self.permits[at].sequence(), self.permits[at].fingerprint());
+        let redeemed = &self.permits[at];
+        let sequence = redeemed.sequence();
         let answer = format!("[{sequence}]");
+        let body = body::write_settle(sequence, &answer).expect("JSON");
         let before = self.model.clone();
         let expected = self.model.settle(sequence, &answer);
         let appends = expected == Answer::Settled;
         let mut told = Err(Error::failed("not asked"));
         let writer = self.processes[process].as_mut().expect("is up");
-        let committed =
-            writer.transact(|writer| told = writer.settle(sequence, fingerprint, &answer));
+        let committed = writer.transact(|writer| told = writer.settle(redeemed, body));
         let told = committed.and(told);
         self.settle_fate(process, before, appends, &told);
         match (expected, told) {

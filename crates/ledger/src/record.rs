@@ -27,16 +27,22 @@ pub enum Kind {
     Accept,
     /// Damage that the owner has seen, or a new key.
     Recover,
+    /// A statement failed after its charge, which may tell of the data: no further charges.
+    Suspend,
+    /// The owner has looked into it.
+    Resume,
 }
 
 impl Kind {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::Open,
         Self::Reserve,
         Self::Settle,
         Self::Cap,
         Self::Accept,
         Self::Recover,
+        Self::Suspend,
+        Self::Resume,
     ];
 
     /// The word in the record.
@@ -48,6 +54,8 @@ impl Kind {
             Self::Cap => "cap",
             Self::Accept => "accept",
             Self::Recover => "recover",
+            Self::Suspend => "suspend",
+            Self::Resume => "resume",
         }
     }
 
@@ -169,7 +177,7 @@ impl FromStr for Receipt {
                 hash: unhex(hash)?,
             })
         };
-        parse().ok_or_else(|| Error::failed("a receipt is a number, a dash and 64 hex digits"))
+        parse().ok_or(Error::NotAReceipt)
     }
 }
 

@@ -2,8 +2,12 @@
 //!
 //! What a damaged record had spent is not known, and neither is how many are missing at the end if the head is damaged. So the
 //! damage is not repaired: it stays where it is, a `recover` record names it row by row, and with it **the whole budget counts
-//! as spent**, at every level that has a cap. An owner who knows better raises the cap, which is a record, too. If nothing is
-//! damaged and only the key is lost, nothing is spent: a new key is made, and the record says so.
+//! as spent**, at every level that has a cap. An owner who knows better raises the cap, which is a record, too.
+//!
+//! A lost key is damage as well. The public key stands in the chain that it vouches for, so somebody without the old key can
+//! write another chain, with another key in it, that is sound by itself; what gives it away is that the key file does not fit.
+//! Who could also take the key file away must not win by that. A new key is made, the record says so, and the budget is closed.
+//! (Who can put a key file of their own in its place is found out only by receipts that were kept elsewhere.)
 //!
 //! What cannot be recovered here is a file that is no database any more; for that, put back a copy, and compare its head with
 //! the receipts that have left since.
@@ -16,7 +20,7 @@ use crate::body::{self, Damage, Hex, Recover, Units};
 use crate::key::{self, HeadKey, new_key_path};
 use crate::ledger::{Terms, first_caps, opening};
 use crate::record::{Kind, Receipt};
-use crate::sqlite::{Access, Sqlite};
+use crate::sqlite::{Access, Sqlite, real_path};
 use crate::store::Store;
 use crate::writer::{Writer, load};
 use crate::{Error, Result};
@@ -29,25 +33,26 @@ pub struct Recovered {
     pub altered: u64,
     /// Rows that are not there.
     pub missing: u64,
-    /// Whether the budget is closed now.
+    /// Whether the budget is closed now: it always is.
     pub closed: bool,
     /// The record that says so.
     pub receipt: Receipt,
 }
 
-/// Records the damage of the ledger at `path` and closes its budget; or makes a new key, if only that is lost. `terms` say what the ledger
+/// Records the damage of the ledger at `path` and closes its budget, with a new key if the old one is lost. `terms` say what the ledger
 /// was for, should its own beginning be damaged; nothing that is recorded is changed by them.
 pub fn recover(path: &Path, terms: &Terms) -> Result<Recovered> {
     if !path.exists() {
         return Err(Error::Missing);
     }
+    let path = &real_path(path);
     let mut store = Sqlite::open(path, Access::Write)?;
     store.begin()?;
     let (state, seen) = load(&mut store)?;
     if state.is_new() {
         return Err(Error::Emptied);
     }
-    let damage = state.damage().to_vec();
+    let mut damage = state.damage().to_vec();
     let recorded = state.opening().map(|opening| opening.public_key.0);
     let key = recorded.ok_or(Error::KeyMissing);
     let key = key.and_then(|public| key::load(path, &public));
@@ -55,6 +60,9 @@ pub fn recover(path: &Path, terms: &Terms) -> Result<Recovered> {
         return Err(Error::NothingToRecover);
     }
     let fresh = key.is_err();
+    if fresh {
+        damage.push(Damage::Key);
+    }
     let key = key.or_else(|_| {
         let key = HeadKey::fresh()?;
         key.write(&new_key_path(path)).map(|()| key)
@@ -80,7 +88,7 @@ pub fn recover(path: &Path, terms: &Terms) -> Result<Recovered> {
     let rows = |damage: &Damage| match damage {
         Damage::Altered { .. } => (1, 0),
         Damage::Missing { first, last } => (0, last - first + 1),
-        Damage::Head => (0, 0),
+        Damage::Head | Damage::Key => (0, 0),
     };
     let (altered, missing) = damage
         .iter()
@@ -89,7 +97,7 @@ pub fn recover(path: &Path, terms: &Terms) -> Result<Recovered> {
     Ok(Recovered {
         altered,
         missing,
-        closed: !damage.is_empty(),
+        closed: true,
         receipt,
     })
 }

@@ -4,6 +4,12 @@
 //! first, so what a transaction has read cannot change before it commits, whichever process holds it; a process that was
 //! stopped and resumed holds the lock still, or has nothing. The file has exactly the two tables below, and no trigger,
 //! index or view that could do something else behind a statement.
+//!
+//! Locks hold among those who use the same log, and the log is found by the name of the file. Who comes by another name, or
+//! after the log was removed, has another log, and would spend the same budget again. So the file must have one name, and
+//! file and log must be the same at the beginning of each transaction and once more after its commit: before anybody hears
+//! of it. (SQLite follows symbolic links by itself. A file that is mounted at two places has two names that cannot be seen
+//! from either, and must not be.)
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,6 +17,7 @@ use std::time::Duration;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, params};
 
+use crate::mark::{self, Mark};
 use crate::record::{Raw, Receipt, Record};
 use crate::store::{SignedHead, Store};
 use crate::{Error, Result};
@@ -41,7 +48,12 @@ pub(crate) enum Access {
 pub(crate) struct Sqlite {
     connection: Connection,
     path: PathBuf,
-    identity: Option<Identity>,
+    /// As they were when the file was opened to be written.
+    files: Option<Files>,
+    /// Of a file that is to be written.
+    mark: Option<Mark>,
+    /// As it was before a transaction that only reads: later ones may be about what the transaction does not see.
+    marked: Option<Receipt>,
     access: Access,
 }
 
@@ -53,6 +65,10 @@ impl Sqlite {
             Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
         };
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        // Before SQLite looks at it: a second log beside a second name is not to be made.
+        if access == Access::Write && identity(path).is_some_and(|(_, names)| names > 1) {
+            return Err(Error::Linked);
+        }
         let connection = Connection::open_with_flags(path, flags).map_err(translate)?;
         Self::over(connection, path, access)
     }
@@ -60,7 +76,12 @@ impl Sqlite {
     /// The same over a connection, on which a test may have set limits.
     pub(crate) fn over(connection: Connection, path: &Path, access: Access) -> Result<Self> {
         connection.busy_timeout(BUSY_TIMEOUT).map_err(translate)?;
-        for (pragma, value) in [("trusted_schema", "OFF"), ("cell_size_check", "ON")] {
+        // The last is for systems on which a sync otherwise ends in the cache of the disk.
+        for (pragma, value) in [
+            ("trusted_schema", "OFF"),
+            ("cell_size_check", "ON"),
+            ("fullfsync", "ON"),
+        ] {
             let set = connection.pragma_update(None, pragma, value);
             set.map_err(translate)?;
         }
@@ -71,17 +92,31 @@ impl Sqlite {
         }
         let mut store = Self {
             connection,
-            path: path.to_owned(),
-            identity: identity(path),
+            path: real_path(path),
+            files: None,
+            mark: None,
+            marked: None,
             access,
         };
         store.begin()?;
         let checked = store.check_tables();
         match checked {
-            Ok(()) if access == Access::Write => store.run("COMMIT")?,
+            Ok(()) if access == Access::Write => {
+                store.run("COMMIT")?;
+                store.files = Some(Files::at(&store.path)?);
+                store.mark = Some(Mark::open(&store.path));
+            }
             _ => store.abort(),
         }
         checked.map(|()| store)
+    }
+
+    /// That nobody else can have come by, or gone to, other files than those that were opened.
+    fn check_files(&self) -> Result<()> {
+        match self.files {
+            Some(files) if files != Files::at(&self.path)? => Err(moved()),
+            _ => Ok(()),
+        }
     }
 
     /// Makes the tables in an empty file; finds exactly them in any other.
@@ -140,17 +175,18 @@ impl Sqlite {
 
 impl Store for Sqlite {
     fn begin(&mut self) -> Result<()> {
+        if self.access == Access::Read {
+            self.marked = mark::read(&self.path);
+        }
         self.run(match self.access {
             Access::Write => "BEGIN IMMEDIATE",
             Access::Read => "BEGIN",
         })?;
-        if self.identity.is_some() && self.identity != identity(&self.path) {
+        let checked = self.check_files();
+        if checked.is_err() {
             self.abort();
-            return Err(Error::failed(
-                "its file was moved or replaced while it was in use",
-            ));
         }
-        Ok(())
+        checked
     }
 
     fn rows(&mut self) -> Result<usize> {
@@ -230,7 +266,20 @@ impl Store for Sqlite {
             };
             put().map_err(translate)?;
         }
-        self.run("COMMIT")
+        self.run("COMMIT")?;
+        // What went into a log that nobody will read is not durable.
+        self.check_files()?;
+        if let Some((mark, SignedHead { head, .. })) = self.mark.as_mut().zip(head) {
+            mark.write(*head);
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self) -> Option<Receipt> {
+        match self.access {
+            Access::Write => mark::read(&self.path),
+            Access::Read => self.marked,
+        }
     }
 
     fn abort(&mut self) {
@@ -289,20 +338,57 @@ fn translate(error: rusqlite::Error) -> Error {
     }
 }
 
-/// Which file a path leads to.
+/// Where SQLite finds the file: symbolic links are followed, and a change of the working folder changes nothing.
+pub(crate) fn real_path(path: &Path) -> PathBuf {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let inside = || Some(std::fs::canonicalize(folder).ok()?.join(path.file_name()?));
+    let found = std::fs::canonicalize(path).ok().or_else(inside);
+    found.unwrap_or_else(|| path.to_owned())
+}
+
+fn moved() -> Error {
+    Error::failed(
+        "its file or the log beside it was moved, replaced or removed while it was in use",
+    )
+}
+
+/// The database and its log, whatever their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Files {
+    database: Identity,
+    log: Identity,
+}
+
+impl Files {
+    fn at(path: &Path) -> Result<Self> {
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        let (database, names) = identity(path).ok_or_else(moved)?;
+        if names > 1 {
+            return Err(Error::Linked);
+        }
+        let (log, _) = identity(Path::new(&log)).ok_or_else(moved)?;
+        Ok(Self { database, log })
+    }
+}
+
 #[cfg(unix)]
 type Identity = (u64, u64);
 #[cfg(not(unix))]
 type Identity = ();
 
+/// Which file a path leads to, and how many names it has.
 #[cfg(unix)]
-fn identity(path: &Path) -> Option<Identity> {
+fn identity(path: &Path) -> Option<(Identity, u64)> {
     use std::os::unix::fs::MetadataExt;
     let found = std::fs::metadata(path).ok()?;
-    Some((found.dev(), found.ino()))
+    Some(((found.dev(), found.ino()), found.nlink()))
 }
 
 #[cfg(not(unix))]
-fn identity(path: &Path) -> Option<Identity> {
-    path.exists().then_some(())
+fn identity(path: &Path) -> Option<(Identity, u64)> {
+    path.exists().then_some(((), 1))
 }

@@ -1,8 +1,8 @@
 //! What all records add up to.
 //!
 //! [`State::push`] takes rows in order and never trusts one: the number follows, the hash fits, the link fits, the body can be
-//! read, and no reservation passes the cap that held when it was made. What fails is noted as damage and counts for nothing;
-//! a ledger with damage is not used, until a later `recover` record, which the signed head covers, names exactly that
+//! read, and no reservation passes the cap that held when it was made. What fails is noted as damage; of it only reservations that
+//! pass a cap still count, since it may be the cap that was lost. A ledger with damage is not used, until a later `recover` record, which the signed head covers, names exactly that
 //! damage. From there on the budget is closed: what the damaged records had spent is not known, so all of it is taken as
 //! spent.
 
@@ -12,9 +12,10 @@ use whit_accounting::budget::{Amount, Cap, Mode, Sums};
 use whit_accounting::reserve::{Level, Standing};
 use whit_core::Neighbours;
 
-use crate::body::{self, Accept, CapBody, Damage, FORMAT, Hex, Opening, Recover};
+use crate::body::{Accept, CapBody, Damage, FORMAT, Hex, Opening, Recover, Resume, Suspend};
 use crate::error::{Error, Result};
 use crate::record::{Hash, Kind, Raw, Receipt};
+use crate::tally::{self, Charged};
 
 /// A level's cap and sums.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,15 +25,12 @@ struct Purse {
 }
 
 impl Purse {
-    /// Adds a reservation, or says that it passes the cap.
-    fn charge(&mut self, cost: Sums) -> Option<()> {
+    /// Adds a reservation, and says whether it is within the cap.
+    fn charge(&mut self, cost: Sums) -> bool {
         let sum = self.spent.checked_add(cost);
-        match (self.cap, sum) {
-            (Some(cap), Some(sum)) if within(sum, cap.limit()) => self.spent = sum,
-            (Some(_), _) => return None,
-            (None, sum) => self.spent = sum.unwrap_or(EVERYTHING),
-        }
-        Some(())
+        self.spent = sum.unwrap_or(EVERYTHING);
+        self.cap
+            .is_none_or(|cap| sum.is_some_and(|sum| within(sum, cap.limit())))
     }
 
     fn close(&mut self, floor: Sums) {
@@ -120,9 +118,10 @@ pub(crate) struct State {
     settlements: Settlements,
     rows: u64,
     reserved: u64,
+    /// The charge whose statement failed, until the owner has looked into it.
+    suspended: Option<u64>,
     damage: Vec<Damage>,
     first_damage: Option<(u64, &'static str)>,
-    scratch: Vec<u8>,
 }
 
 impl State {
@@ -139,14 +138,19 @@ impl State {
             settlements: Settlements::default(),
             rows: 0,
             reserved: 0,
+            suspended: None,
             damage: Vec::new(),
             first_damage: None,
-            scratch: Vec::new(),
         }
     }
 
     /// Takes the next row.
     pub(crate) fn push(&mut self, raw: &Raw<'_>) {
+        self.push_hashed(raw, raw.is_sound());
+    }
+
+    /// Takes the next row, of which somebody has found out whether it is sound.
+    pub(crate) fn push_hashed(&mut self, raw: &Raw<'_>, is_sound: bool) {
         self.rows += 1;
         let Some(sequence) = self.sequence_of(raw) else {
             return self.note_altered(raw, "its number does not follow");
@@ -154,7 +158,7 @@ impl State {
         self.next = sequence + 1;
         let linked = self.link.is_none_or(|link| link == raw.previous);
         self.link = raw.hash.try_into().ok();
-        if !raw.is_sound() {
+        if !is_sound {
             self.note_altered(raw, "its hash is not that of its content");
         } else if !linked {
             self.note_altered(raw, "it does not name the record before");
@@ -201,9 +205,9 @@ impl State {
         match kind {
             Kind::Reserve => self.apply_reserve(sequence, raw.body),
             Kind::Settle => {
-                let settled = body::read_settled(raw.body, &mut self.scratch)?;
-                let first = self.settlements.insert(settled.of, sequence, self.rows);
-                (first && settled.of < sequence).then_some(())
+                let of = tally::settled(raw.body)?;
+                let first = self.settlements.insert(of, sequence, self.rows);
+                (first && of < sequence).then_some(())
             }
             Kind::Open => {
                 let opening: Opening = serde_json::from_slice(raw.body).ok()?;
@@ -223,38 +227,50 @@ impl State {
                 Some(())
             }
             Kind::Recover => self.apply_recover(serde_json::from_slice(raw.body).ok()?),
+            Kind::Suspend => {
+                let suspend: Suspend = serde_json::from_slice(raw.body).ok()?;
+                self.suspended = Some(suspend.of);
+                (suspend.of < sequence).then_some(())
+            }
+            Kind::Resume => {
+                let Resume {} = serde_json::from_slice(raw.body).ok()?;
+                self.suspended.take().map(|_| ())
+            }
         }
     }
 
     fn apply_reserve(&mut self, sequence: u64, body: &[u8]) -> Option<()> {
-        let charged = body::read_charged(body, &mut self.scratch)?;
-        let cost = Sums {
-            loss: charged.loss.0,
-            delta: charged.delta.0,
-        };
-        self.dataset.cap?;
-        self.dataset.charge(cost)?;
-        if let Some(team) = charged.team {
-            purse(&mut self.teams, team).charge(cost)?;
+        let Charged {
+            cost,
+            team,
+            analyst,
+            key,
+        } = tally::charged(body)?;
+        let mut fits = self.dataset.cap.is_some();
+        fits &= self.dataset.charge(cost);
+        if let Some(team) = team {
+            fits &= charge(&mut self.teams, &team, cost);
         }
-        if let Some(analyst) = charged.analyst {
-            purse(&mut self.analysts, analyst).charge(cost)?;
+        if let Some(analyst) = analyst {
+            fits &= charge(&mut self.analysts, &analyst, cost);
         }
         self.reserved += 1;
-        match charged.key {
-            Some(Hex(key)) => {
-                let first = self.keys.insert(short(&key), sequence).is_none();
-                first.then_some(())
-            }
-            None => Some(()),
+        if let Some(key) = key {
+            fits &= self.keys.insert(short(&key), sequence).is_none();
         }
+        fits.then_some(())
     }
 
     /// Damage that is named exactly is no news any more; but the budget is closed.
     fn apply_recover(&mut self, recover: Recover) -> Option<()> {
-        let in_rows = |damage: &&Damage| **damage != Damage::Head;
+        let in_rows = |damage: &&Damage| damage.is_in_rows();
         let named = recover.damage.iter().filter(in_rows);
         if !named.eq(self.damage.iter().filter(in_rows)) || recover.opening.format != FORMAT {
+            return None;
+        }
+        // Another key without a closed budget would let anybody sign a history of their own.
+        let key = self.opening.as_ref().map(|opening| opening.public_key);
+        if recover.damage.is_empty() && key != Some(recover.opening.public_key) {
             return None;
         }
         self.opening = Some(recover.opening);
@@ -288,12 +304,30 @@ impl State {
         }
     }
 
+    /// Compares the chain with how far it had come once. `found` is the hash of the record that was the last one then.
+    pub(crate) fn check_mark(&mut self, mark: Receipt, found: Option<Hash>) {
+        if mark.sequence >= self.next && mark.sequence <= i64::MAX as u64 / 2 {
+            self.note_missing_up_to(mark.sequence + 1);
+        } else if found != Some(mark.hash) {
+            let what = "it is not the record that was here once";
+            self.note(mark.sequence, what, Damage::Head);
+        }
+    }
+
     /// That there is no damage.
     pub(crate) fn sound(&self) -> Result<&Opening> {
         match (self.first_damage, &self.opening) {
             (Some((sequence, what)), _) => Err(Error::Damaged { sequence, what }),
             (None, None) => Err(Error::Emptied),
             (None, Some(opening)) => Ok(opening),
+        }
+    }
+
+    /// That no charge waits for the owner to look into it.
+    pub(crate) fn running(&self) -> Result<()> {
+        match self.suspended {
+            Some(sequence) => Err(Error::Suspended { sequence }),
+            None => Ok(()),
         }
     }
 
@@ -375,6 +409,14 @@ impl State {
             Level::Analyst(name) => Some(purse(&mut self.analysts, name.clone())),
             _ => None,
         }
+    }
+}
+
+/// Charges somebody by name; a name that is known is not copied.
+fn charge(purses: &mut BTreeMap<String, Purse>, name: &str, cost: Sums) -> bool {
+    match purses.get_mut(name) {
+        Some(purse) => purse.charge(cost),
+        None => purse(purses, name.to_owned()).charge(cost),
     }
 }
 

@@ -1,13 +1,19 @@
 //! What is asked of a database: one transaction at a time, over all processes; rows in order; a commit that survives.
 
-use crate::Result;
-use crate::record::{Hash, Raw, Receipt, Record};
+use crate::record::{Hash, Kind, Raw, Receipt, Record};
+use crate::{Error, Result};
 
 /// The end of the chain, signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SignedHead {
     pub(crate) head: Receipt,
     pub(crate) signature: [u8; 64],
+}
+
+/// That a record is not what it was when the ledger was opened.
+pub(crate) fn changed(sequence: u64) -> Error {
+    let what = "it has changed while the ledger was in use";
+    Error::Damaged { sequence, what }
 }
 
 /// A place for records. All calls but [`begin`](Self::begin) happen between it and [`commit`](Self::commit) or
@@ -34,6 +40,11 @@ pub(crate) trait Store {
     /// Forgets the transaction.
     fn abort(&mut self);
 
+    /// How far the chain had come once, if anybody has noted it outside.
+    fn mark(&mut self) -> Option<Receipt> {
+        None
+    }
+
     /// The hash that stands in a row.
     fn hash_at(&mut self, sequence: u64) -> Result<Option<Hash>> {
         let mut found = None;
@@ -43,12 +54,20 @@ pub(crate) trait Store {
         Ok(found)
     }
 
-    /// The text that stands in a row.
-    fn body_at(&mut self, sequence: u64) -> Result<Option<String>> {
-        let mut found = None;
+    /// The text and the hash of a record of some kind, as they were written. What has changed since is an error.
+    fn body_at(&mut self, sequence: u64, kind: Kind) -> Result<Option<(String, Hash)>> {
+        let mut found = Ok(None);
         self.read(sequence, sequence, &mut |raw| {
-            found = String::from_utf8(raw.body.to_vec()).ok();
+            let body = String::from_utf8(raw.body.to_vec()).ok();
+            let sound = body
+                .zip(raw.hash.try_into().ok())
+                .filter(|_| raw.is_sound());
+            found = match sound {
+                Some(_) if raw.kind != kind.word().as_bytes() => Ok(None),
+                Some(sound) => Ok(Some(sound)),
+                None => Err(changed(sequence)),
+            };
         })?;
-        Ok(found)
+        found
     }
 }

@@ -7,8 +7,9 @@ use whit_accounting::reserve::Standing;
 use whit_core::Neighbours;
 
 use crate::key::{self, HeadKey};
+use crate::mark;
 use crate::record::{Hash, Receipt, hex};
-use crate::sqlite::{Access, Sqlite};
+use crate::sqlite::{Access, Sqlite, real_path};
 use crate::store::Store;
 use crate::writer::load;
 use crate::{Error, Result};
@@ -33,13 +34,17 @@ pub struct Report {
     pub reserved: u64,
     /// How many of them have an answer.
     pub settled: u64,
+    /// The charge whose statement failed, if the owner has not looked into it.
+    pub suspended: Option<u64>,
     /// Where every level stands.
     pub standings: Vec<Standing>,
 }
 
 /// Verifies every record, every link, every cap, and the signature of the head. Needs the file alone, and not the secret key;
-/// if there is a key file that can be read, it must be the right one.
+/// if there is a key file that can be read, it must be the right one. That the public key is the one it always was, and that
+/// the head is no older than the last receipt, only somebody can say who has kept them.
 pub fn verify(path: &Path) -> Result<Report> {
+    let path = &real_path(path);
     let mut store = open(path)?;
     store.begin()?;
     let loaded = load(&mut store);
@@ -62,6 +67,10 @@ pub fn verify(path: &Path) -> Result<Report> {
         head: state.head().ok_or(Error::Emptied)?,
         reserved,
         settled,
+        suspended: match state.running() {
+            Err(Error::Suspended { sequence }) => Some(sequence),
+            _ => None,
+        },
         standings: levels.map(|level| state.standing(level)).collect(),
     })
 }
@@ -78,6 +87,16 @@ pub struct Shown {
     pub body: String,
     /// Its hash, as hex digits.
     pub hash: String,
+}
+
+/// The last records, in order, as they are found.
+pub fn last(path: &Path, count: u64) -> Result<Vec<Shown>> {
+    let mut store = open(path)?;
+    store.begin()?;
+    let rows = store.rows();
+    store.abort();
+    drop(store);
+    show(path, (rows? as u64).saturating_sub(count) + 1, u64::MAX)
 }
 
 /// The records of these numbers, in order, as they are found.
@@ -100,7 +119,7 @@ pub fn show(path: &Path, first: u64, last: u64) -> Result<Vec<Shown>> {
 fn open(path: &Path) -> Result<Sqlite> {
     if path.exists() {
         Sqlite::open(path, Access::Read)
-    } else if key::key_path(path).exists() {
+    } else if key::key_path(path).exists() || mark::read(path).is_some() {
         Err(Error::Emptied)
     } else {
         Err(Error::Missing)

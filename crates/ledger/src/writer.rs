@@ -7,16 +7,15 @@
 
 use std::sync::mpsc::{Receiver, SyncSender};
 
-use whit_accounting::budget::Cap;
-use whit_accounting::reserve::{Entry, Level, Outcome, Standing};
-use whit_core::{Delta, Epsilon};
+use whit_accounting::reserve::{Entry, Level, Outcome, Redeemed, Standing};
 
-use crate::body::{self, Accept, CapBody, Hex, Reserved};
+use crate::body::{self, Hex, Reserved};
 use crate::key::{HeadKey, is_signed};
-use crate::ledger::{Found, Terms};
+use crate::ledger::Found;
 use crate::record::{Hash, Kind, Receipt, Record};
+use crate::rows::push_all;
 use crate::state::State;
-use crate::store::{SignedHead, Store};
+use crate::store::{SignedHead, Store, changed};
 use crate::{Error, Result};
 
 /// Tasks per transaction at most, so that nobody waits for more than so many others.
@@ -70,13 +69,6 @@ pub(crate) fn serve<S: Store + 'static>(mut writer: Writer<S>, tasks: &Receiver<
     }
 }
 
-/// Which way a cap goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Raise,
-    Lower,
-}
-
 /// The one who appends.
 pub(crate) struct Writer<S> {
     store: S,
@@ -84,14 +76,16 @@ pub(crate) struct Writer<S> {
     key: HeadKey,
     /// The head that was last seen or written, whose signature is known to be good.
     seen: Option<SignedHead>,
+    /// The catalog by which this handle's statements are understood. Owners who only look have none.
+    catalog: Option<Hash>,
     appended: bool,
     stopped: Option<Error>,
 }
 
 /// Reads all rows of a store and compares them with the signed head. To be called inside a transaction.
 pub(crate) fn load<S: Store>(store: &mut S) -> Result<(State, Option<SignedHead>)> {
-    let mut state = State::new(store.rows()?);
-    store.read(1, u64::MAX, &mut |raw| state.push(raw))?;
+    let empty = State::new(store.rows()?);
+    let mut state = push_all(store, empty)?;
     let head = store.head()?;
     if state.is_new() && head.is_none() {
         return Ok((state, None));
@@ -99,6 +93,9 @@ pub(crate) fn load<S: Store>(store: &mut S) -> Result<(State, Option<SignedHead>
     let public = state.opening().map(|opening| opening.public_key.0);
     let signed = head.filter(|head| public.is_some_and(|public| is_signed(head, &public)));
     state.check_head(signed.map(|signed| signed.head));
+    if let Some(mark) = store.mark() {
+        state.check_mark(mark, store.hash_at(mark.sequence)?);
+    }
     Ok((state, signed))
 }
 
@@ -110,6 +107,7 @@ impl<S: Store + 'static> Writer<S> {
             state,
             key,
             seen,
+            catalog: None,
             appended: false,
             stopped: None,
         }
@@ -177,7 +175,17 @@ impl<S: Store + 'static> Writer<S> {
 
     fn stop(&mut self, error: Error) -> Error {
         self.store.abort();
+        // Asking again is of no use any more.
+        let error = match error {
+            Error::Busy => Error::failed("another process got in the way of a transaction"),
+            error => error,
+        };
         self.stopped.get_or_insert(error).clone()
+    }
+
+    /// What the store says, or the end: a store that cannot be read is not to be written.
+    fn read<T>(&mut self, found: Result<T>) -> Result<T> {
+        found.map_err(|error| self.stopped.get_or_insert(error).clone())
     }
 
     /// Takes in what others have appended, and finds out whether what was there is there still.
@@ -185,8 +193,7 @@ impl<S: Store + 'static> Writer<S> {
         if let Some(head) = self.state.head()
             && self.store.hash_at(head.sequence)? != Some(head.hash)
         {
-            let (sequence, what) = (head.sequence, "it has changed while the ledger was in use");
-            return Err(Error::Damaged { sequence, what });
+            return Err(changed(head.sequence));
         }
         let (next, _) = self.state.end();
         let state = &mut self.state;
@@ -227,8 +234,16 @@ impl<S: Store + 'static> Writer<S> {
         entry: &Entry,
         key: Option<Hash>,
         statement: Option<Hash>,
+        body: String,
     ) -> Result<Outcome> {
         let opening = self.state.sound()?;
+        if self
+            .catalog
+            .is_some_and(|known| opening.catalog != Hex(known))
+        {
+            return Err(Error::CatalogChanged);
+        }
+        self.state.running()?;
         if opening.dataset != entry.account().dataset() {
             return Err(Error::OtherDataset {
                 recorded: opening.dataset.clone(),
@@ -236,7 +251,7 @@ impl<S: Store + 'static> Writer<S> {
             });
         }
         if let Some(sequence) = key.and_then(|key| self.state.reserved_as(&key)) {
-            let same = self.reservation(sequence)?.statement == statement.map(Hex);
+            let same = self.reservation(sequence)?.is_for(entry, statement);
             return Err(if same {
                 Error::Charged { sequence }
             } else {
@@ -247,35 +262,27 @@ impl<S: Store + 'static> Writer<S> {
             Ok(approval) => approval,
             Err(refusal) => return Ok(Outcome::Refused(refusal)),
         };
-        let body = body::write_reserve(entry, key, statement);
         let sequence = self.append(Kind::Reserve, body)?.sequence;
         Ok(Outcome::Kept { sequence, approval })
     }
 
     /// Keeps the answer of a reservation.
-    pub(crate) fn settle(
-        &mut self,
-        sequence: u64,
-        fingerprint: Hash,
-        answer: &str,
-    ) -> Result<Receipt> {
-        if self.reservation(sequence)?.fingerprint != Hex(fingerprint) {
+    pub(crate) fn settle(&mut self, redeemed: &Redeemed, body: String) -> Result<Receipt> {
+        let sequence = redeemed.sequence();
+        let here = self.state.sound()?.dataset == redeemed.dataset();
+        if !here || self.reservation(sequence)?.fingerprint != Hex(redeemed.fingerprint()) {
             return Err(Error::NotReserved { sequence });
         }
         if self.state.settled_as(sequence).is_some() {
             return Err(Error::Settled { sequence });
         }
-        let body = body::write_settle(sequence, answer).ok_or(Error::NotJson)?;
         self.append(Kind::Settle, body)
     }
 
-    fn reservation(&mut self, sequence: u64) -> Result<Reserved> {
-        let mut found = None;
-        self.store.read(sequence, sequence, &mut |raw| {
-            if raw.kind == Kind::Reserve.word().as_bytes() {
-                found = serde_json::from_slice(raw.body).ok();
-            }
-        })?;
+    pub(crate) fn reservation(&mut self, sequence: u64) -> Result<Reserved> {
+        let found = self.store.body_at(sequence, Kind::Reserve);
+        let found = self.read(found)?;
+        let found = found.and_then(|(body, _)| serde_json::from_str(&body).ok());
         found.ok_or(Error::NotReserved { sequence })
     }
 
@@ -291,26 +298,28 @@ impl<S: Store + 'static> Writer<S> {
                 statement,
             }));
         };
-        let (body, hash) = (self.store.body_at(settled)?, self.store.hash_at(settled)?);
-        let answer = body.as_deref().and_then(body::read_answer);
-        let (answer, hash) = answer.zip(hash).ok_or(Error::Damaged {
+        let found = self.store.body_at(settled, Kind::Settle);
+        let answer = self.read(found)?.and_then(|(body, hash)| {
+            let answer = body::read_answer(&body)?.to_owned();
+            Some((answer, hash))
+        });
+        let (answer, hash) = self.read(answer.ok_or_else(|| changed(settled)))?;
+        let receipt = Receipt {
             sequence: settled,
-            what: "it has changed while the ledger was in use",
-        })?;
+            hash,
+        };
         Ok(Some(Found::Answered {
             sequence,
             statement,
-            answer: answer.to_owned(),
-            receipt: Receipt {
-                sequence: settled,
-                hash,
-            },
+            answer,
+            receipt,
         }))
     }
 
     /// Whether the chain has a record of this number and hash.
     pub(crate) fn holds(&mut self, receipt: Receipt) -> Result<bool> {
-        Ok(self.store.hash_at(receipt.sequence)? == Some(receipt.hash))
+        let found = self.store.hash_at(receipt.sequence);
+        Ok(self.read(found)? == Some(receipt.hash))
     }
 
     /// Where levels stand.
@@ -319,83 +328,13 @@ impl<S: Store + 'static> Writer<S> {
         levels.into_iter().map(standing).collect()
     }
 
-    /// Records a cap.
-    pub(crate) fn set_cap(
-        &mut self,
-        level: Level,
-        (epsilon, delta): (Epsilon, Delta),
-        direction: Direction,
-    ) -> Result<Receipt> {
-        let opening = self.state.sound()?;
-        let cap = Cap::new(opening.mode.0, opening.neighbours, epsilon, delta)?;
-        let before = self.state.standing(level.clone()).cap;
-        // A cap where there was none lowers; the data set has always had one, or has lost it and is closed.
-        let fits = match (direction, before) {
-            (Direction::Raise, Some(before)) => cap.exceeds(&before),
-            (Direction::Lower, Some(before)) => before.exceeds(&cap) && !cap.exceeds(&before),
-            (_, None) => true,
-        };
-        let word = match direction {
-            Direction::Raise => "higher",
-            Direction::Lower => "lower",
-        };
-        if !fits {
-            return Err(Error::CapDirection {
-                level,
-                direction: word,
-            });
-        }
-        let body = CapBody::new(&level, &cap).ok_or(Error::NoCap)?;
-        self.append(Kind::Cap, body::write(&body))
+    /// Reserves from now on only as long as this is the catalog that was accepted last.
+    pub(crate) fn follow(&mut self, catalog: Hash) {
+        self.catalog = Some(catalog);
     }
 
-    /// Records a changed catalog.
-    pub(crate) fn accept(&mut self, catalog: Hash) -> Result<Receipt> {
-        let catalog = Hex(catalog);
-        self.append(Kind::Accept, body::write(&Accept { catalog }))
-    }
-
-    /// Compares what an owner declares with what is recorded. What is stricter is recorded, what is laxer refused.
-    pub(crate) fn adopt(&mut self, terms: &Terms) -> Result<()> {
-        let opening = self.state.sound()?;
-        if opening.dataset != terms.dataset {
-            return Err(Error::OtherDataset {
-                recorded: opening.dataset.clone(),
-                given: terms.dataset.clone(),
-            });
-        }
-        if opening.mode.0 != terms.mode {
-            return Err(Error::OtherMode {
-                recorded: opening.mode.0,
-                given: terms.mode,
-            });
-        }
-        if opening.neighbours != terms.neighbours {
-            return Err(Error::OtherRelation {
-                recorded: opening.neighbours,
-                given: terms.neighbours,
-            });
-        }
-        if opening.catalog != Hex(terms.catalog) {
-            return Err(Error::CatalogChanged);
-        }
-        let mut lower = Vec::new();
-        for (level, epsilon, delta) in &terms.caps {
-            let cap = Cap::new(terms.mode, terms.neighbours, *epsilon, *delta)?;
-            match self.state.standing(level.clone()).cap {
-                Some(before) if cap.exceeds(&before) => {
-                    let level = level.clone();
-                    return Err(Error::CapRaised { level });
-                }
-                Some(before) if !before.exceeds(&cap) => {}
-                // Its cap was lost with a damaged record: a new one is a promise, and not for a catalog to make.
-                None if *level == Level::Dataset => return Err(Error::NoCap),
-                _ => lower.push((level.clone(), (*epsilon, *delta))),
-            }
-        }
-        for (level, promise) in lower {
-            self.set_cap(level, promise, Direction::Lower)?;
-        }
-        Ok(())
+    /// Whether reservations depend on a catalog.
+    pub(crate) fn follows(&self) -> bool {
+        self.catalog.is_some()
     }
 }

@@ -1,4 +1,5 @@
 //! Processes that are killed: what a client has heard is in the ledger, and what is in the ledger besides is at most what was in flight.
+//! `WHIT_KILLS` says how often.
 #![cfg(unix)]
 #![expect(
     clippy::unwrap_used,
@@ -62,10 +63,12 @@ fn nothing_that_was_heard_is_lost() {
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     let ledger = folder.join("whit.ledger");
-    let kills: u64 = if std::env::var_os("WHIT_LONG").is_some() {
-        200
-    } else {
-        20
+    let asked = std::env::var("WHIT_KILLS").ok();
+    let long = std::env::var_os("WHIT_LONG").is_some();
+    let kills: u64 = match asked.and_then(|kills| kills.parse().ok()) {
+        Some(kills) => kills,
+        None if long => 200,
+        None => 20,
     };
     let mut heard = Heard::default();
     let mut spent_before = 0;
