@@ -19,11 +19,13 @@ use crate::term::Term;
 use crate::value::Kind;
 
 mod contribution;
+mod fan_out;
 mod keys;
 mod measure;
 
 pub(crate) use contribution::Contribution;
-pub(crate) use keys::Keys;
+pub(crate) use fan_out::most_alike;
+pub(crate) use keys::{Keys, PublicKeys};
 pub(crate) use measure::{Fixed, Measured, Part};
 
 /// A statement whose unit, contribution and bounds are known.
@@ -40,9 +42,10 @@ pub struct StablePlan {
 impl StablePlan {
     /// Analyzes a statement, or says which rule it breaks.
     pub fn analyze(statement: Statement, request: &Request, tables: &Tables) -> Result<Self> {
+        tables.check(statement.tables)?;
         let relation = &statement.relation;
         let (unit, rows_per_unit) = find_unit(relation, tables)?;
-        check_joins(relation)?;
+        fan_out::check(relation, relation.bases[unit].slot, tables)?;
         let units = equal_to(unit, relation);
         for key in &statement.keys {
             if uses(&key.term, &units) {
@@ -71,6 +74,20 @@ impl StablePlan {
             contribution,
             measured,
         })
+    }
+}
+
+impl StablePlan {
+    /// Must groups be capped? Not where a unit may be in as many as there are: rows have public keys or are dropped.
+    pub(crate) fn caps_groups(&self) -> bool {
+        let groups = u64::from(self.contribution.groups);
+        self.keys.count().is_none_or(|keys| groups < keys)
+    }
+
+    /// Must rows in groups be capped? Not where rows add nothing, and units alone are counted.
+    pub(crate) fn caps_rows(&self) -> bool {
+        let mut measured = self.measured.iter();
+        measured.any(|measured| !measured.parts().is_empty())
     }
 }
 
@@ -103,25 +120,6 @@ fn find_unit(relation: &Relation, tables: &Tables) -> Result<(usize, Option<u32>
             "read them as they are; this answers statements over private tables",
         )
     })
-}
-
-/// Every table must be joined to one before it, so that the joins can be done one after the other.
-fn check_joins(relation: &Relation) -> Result<()> {
-    let slot = |place: usize| relation.bases[place].slot;
-    let joined = |at: usize| {
-        relation
-            .equal
-            .iter()
-            .any(|&(a, b)| slot(a) < at && slot(b) == at)
-    };
-    if (1..relation.slots.len()).all(joined) {
-        return Ok(());
-    }
-    Err(refused(
-        "join_order",
-        "a table is joined to none of those before it",
-        "list the tables so that each JOIN … ON names a table to its left",
-    ))
 }
 
 /// All columns that are equal to this one in every row.

@@ -13,12 +13,14 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::streaming::PartitionStream;
 
-use crate::table::read_rows;
+use crate::record::{Wanted, read_rows};
 use crate::term::Row;
 use crate::value::{Cell, Kind};
 
-/// Rows per batch.
+/// Rows per batch …
 const BATCH_ROWS: usize = 8192;
+/// … and bytes of their texts, so that rows of many long cells do not fill the memory.
+const BATCH_BYTES: usize = 8 << 20;
 
 /// The engine's type for a kind.
 pub(crate) fn data_type(kind: Kind) -> DataType {
@@ -56,6 +58,7 @@ pub(crate) struct Batches {
     schema: SchemaRef,
     builders: Vec<Builder>,
     rows: usize,
+    bytes: usize,
 }
 
 impl Batches {
@@ -71,6 +74,7 @@ impl Batches {
             schema,
             builders,
             rows: 0,
+            bytes: 0,
         }
     }
 
@@ -87,17 +91,21 @@ impl Batches {
                 (Builder::Int(builder), _) => builder.append_null(),
                 (Builder::Real(builder), Cell::Real(x)) => builder.append_value(x),
                 (Builder::Real(builder), _) => builder.append_null(),
-                (Builder::Text(builder), Cell::Text(t)) => builder.append_value(t),
+                (Builder::Text(builder), Cell::Text(t)) => {
+                    self.bytes += t.len();
+                    builder.append_value(t);
+                }
                 (Builder::Text(builder), _) => builder.append_null(),
             }
         }
         self.rows += 1;
-        (self.rows == BATCH_ROWS).then(|| self.finish()).flatten()
+        let full = self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES;
+        full.then(|| self.finish()).flatten()
     }
 
     /// What is left.
     pub(crate) fn finish(&mut self) -> Option<RecordBatch> {
-        self.rows = 0;
+        (self.rows, self.bytes) = (0, 0);
         let arrays: Vec<ArrayRef> = self
             .builders
             .iter_mut()
@@ -118,7 +126,9 @@ impl Batches {
 #[derive(Debug)]
 pub(crate) struct CsvStream {
     pub(crate) path: std::path::PathBuf,
-    pub(crate) columns: Vec<(usize, Kind)>,
+    /// The header that the file had when the plan was made.
+    pub(crate) header: Vec<String>,
+    pub(crate) wanted: Vec<Wanted>,
     pub(crate) schema: SchemaRef,
 }
 
@@ -130,11 +140,12 @@ impl PartitionStream for CsvStream {
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let mut stream = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), 4);
         let sender = stream.tx();
-        let (path, columns) = (self.path.clone(), self.columns.clone());
+        let (path, header) = (self.path.clone(), self.header.clone());
+        let wanted = self.wanted.clone();
         let mut batches = Batches::new(Arc::clone(&self.schema));
         stream.spawn_blocking(move || {
             let mut open = true;
-            let read = read_rows(&path, &columns, |row| {
+            let read = read_rows(&path, &header, &wanted, |row| {
                 if let Some(batch) = batches.push(row) {
                     open = sender.blocking_send(Ok(batch)).is_ok();
                 }

@@ -31,16 +31,20 @@ use crate::interval::Interval;
 use crate::value::{Kind, Value};
 
 mod draft;
+mod people;
 mod read;
 mod record;
 
 pub use draft::draft;
+pub use people::{People, Promise};
 
 /// A checked catalog.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     dataset: String,
+    version: Option<String>,
     units: Option<u64>,
+    people: People,
     epsilon: Epsilon,
     delta: Delta,
     defaults: Defaults,
@@ -153,7 +157,9 @@ impl Catalog {
         }
         Ok(Self {
             dataset: file.dataset.id,
+            version: file.dataset.version,
             units: file.dataset.units,
+            people: People::read(&file.team, &file.analyst, delta)?,
             epsilon,
             delta,
             defaults,
@@ -166,6 +172,16 @@ impl Catalog {
     /// The dataset's identity in the ledger.
     pub fn dataset(&self) -> &str {
         &self.dataset
+    }
+
+    /// Which state of the data this is, if the owner says so. A stored answer is the answer of one version.
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
+    /// Teams and analysts, and what they may spend.
+    pub fn people(&self) -> &People {
+        &self.people
     }
 
     /// The cap of the dataset. A delta of zero means pure accounting.
@@ -190,11 +206,17 @@ impl Catalog {
             .map(|(name, table)| (name.as_str(), table.source.as_str()))
     }
 
+    /// The table of that name.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.get(name)
+    }
+
     pub(crate) fn tables(&self) -> &BTreeMap<String, Table> {
         &self.tables
     }
 
-    /// SHA-256 of the canonical form: comments, order and layout do not count, everything else does.
+    /// SHA-256 of what matters for privacy, in canonical form: the data set's name and all that is said of its tables. Caps are
+    /// recorded on their own; defaults, versions, comments, order and layout promise nothing.
     pub fn hash(&self) -> [u8; 32] {
         self.hash
     }
@@ -236,8 +258,25 @@ impl Catalog {
 }
 
 impl Table {
-    pub(crate) fn source(&self) -> &str {
+    /// Its file, relative to the catalog.
+    pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// The column that says whose a row is. None if the table is public.
+    pub fn unit(&self) -> Option<&str> {
+        match &self.access {
+            Access::Private { unit, .. } => Some(unit),
+            Access::Public => None,
+        }
+    }
+
+    /// At most so many rows of a unit are used, if the owner says so.
+    pub fn rows_per_unit(&self) -> Option<u32> {
+        match self.access {
+            Access::Private { rows_per_unit, .. } => rows_per_unit,
+            Access::Public => None,
+        }
     }
 
     pub(crate) fn access(&self) -> &Access {
@@ -250,7 +289,7 @@ impl Table {
 }
 
 fn hash(file: &record::File) -> Result<[u8; 32]> {
-    let canonical = serde_json::to_vec(file).map_err(|_| {
+    let canonical = serde_json::to_vec(&(&file.dataset.id, &file.table)).map_err(|_| {
         catalog(
             "catalog_syntax",
             "a number in the catalog is not finite",

@@ -52,6 +52,9 @@ pub enum Error {
     /// The permit was given for another plan.
     #[error("this permit pays for another plan")]
     OtherPlan,
+    /// The plan was made for other tables.
+    #[error("this plan was made for other tables")]
+    OtherTables,
     /// The execution failed after the charge. This text is all that is ever said about it.
     #[error("the statement could not be executed; its charge stays")]
     Execution,
@@ -109,7 +112,7 @@ impl Fault for Error {
     fn kind(&self) -> FaultKind {
         match self {
             Self::Catalog { .. } | Self::Sql { .. } => FaultKind::Invalid,
-            Self::Refused { .. } | Self::OtherPlan => FaultKind::Refused,
+            Self::Refused { .. } | Self::OtherPlan | Self::OtherTables => FaultKind::Refused,
             Self::Unit(error) => error.kind(),
             Self::Mechanism(error) => error.kind(),
             Self::Accounting(error) => error.kind(),
@@ -126,6 +129,7 @@ impl Fault for Error {
             Self::Mechanism(error) => error.code(),
             Self::Accounting(error) => error.code(),
             Self::OtherPlan => "other_plan",
+            Self::OtherTables => "other_tables",
             Self::Execution => "execution_failed",
             Self::Bug { .. } => "bug",
         }
@@ -140,6 +144,9 @@ impl Fault for Error {
             Self::Mechanism(error) => error.suggestion(),
             Self::Accounting(error) => error.suggestion(),
             Self::OtherPlan => "reserve the event of the plan that is to run".into(),
+            Self::OtherTables => {
+                "parse, analyze, rewrite and execute a statement over the same tables".into()
+            }
             Self::Execution => "ask the owner of the data to look at it".into(),
             Self::Bug { .. } => "please report it, with the statement and the catalog".into(),
         }

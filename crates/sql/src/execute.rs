@@ -7,13 +7,12 @@
 //! releases. HAVING, ORDER BY and LIMIT see nothing but these.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, BinaryArray, Decimal128Array, Int64Array};
+use datafusion::arrow::array::{Array, Decimal128Array, Int64Array, LargeBinaryArray};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::prelude::{SessionConfig, SessionContext};
-use serde::Serialize;
+use datafusion::physical_plan::ExecutionPlan;
+use serde::{Deserialize, Serialize};
 use whit_accounting::reserve::{Permit, Redeemed};
 use whit_core::{AddRemove, Confidence, Entropy, Secret};
 use whit_mechanism::Additive;
@@ -28,7 +27,7 @@ use crate::value::{Cell, Kind, Value};
 mod verify;
 
 /// A private answer with its error bars.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// The columns.
     pub columns: Vec<AnswerColumn>,
@@ -40,7 +39,7 @@ pub struct Answer {
 }
 
 /// A column of an answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerColumn {
     /// Its name.
     pub name: String,
@@ -60,37 +59,40 @@ struct Group {
     units: u64,
 }
 
-/// Runs a plan that was paid for. The permit is used up whether it succeeds or not.
-pub fn execute(
-    plan: &PrivatePlan,
+/// Runs a plan that was paid for, up to its secrets. The permit is used up whether it succeeds or not.
+pub fn execute<'a>(
+    plan: &'a PrivatePlan,
     tables: &Tables,
     permit: Permit,
-    confidence: Confidence,
     entropy: &mut impl Entropy,
-) -> Result<(Answer, Redeemed)> {
+) -> Result<(Aggregates<'a>, Redeemed)> {
+    tables.check(plan.stable.statement.tables)?;
     let redeemed = permit.redeem(plan.event()).map_err(|_| Error::OtherPlan)?;
     let hash = HashKey::draw(entropy).map_err(whit_mechanism::Error::from)?;
     let logical = lower(&plan.stable, tables, &hash).map_err(|_| Error::Execution)?;
-    verify::verify(&logical, plan.stable.contribution)?;
-    let groups = run(&logical, plan)?;
-    let rows = release(plan, groups, confidence, entropy)?;
-    Ok((answer(plan, rows), redeemed))
+    let groups = run(&logical, plan, tables)?;
+    Ok((Aggregates { plan, groups }, redeemed))
 }
 
-/// Runs the engine on threads of its own. An error or a panic there is one and the same constant here.
-fn run(logical: &LogicalPlan, plan: &PrivatePlan) -> Result<Secret<Groups>> {
-    let work = || -> Option<Vec<RecordBatch>> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .ok()?;
-        runtime.block_on(async {
-            let context = SessionContext::new_with_config(SessionConfig::new());
-            let frame = context.execute_logical_plan(logical.clone()).await.ok()?;
-            frame.collect().await.ok()
-        })
-    };
-    let batches = std::thread::scope(|scope| scope.spawn(work).join().ok().flatten());
+/// Sums that nobody may see, of a plan that was paid for. Used up by [`release`](Self::release), since noise is paid for once.
+#[must_use = "it was paid for"]
+pub struct Aggregates<'a> {
+    plan: &'a PrivatePlan,
+    groups: Secret<Groups>,
+}
+
+impl Aggregates<'_> {
+    /// Selects keys, adds noise, and does to the noisy numbers what the statement says. All that comes out is public.
+    pub fn release(self, confidence: Confidence, entropy: &mut impl Entropy) -> Result<Answer> {
+        let rows = release(self.plan, self.groups, confidence, entropy)?;
+        Ok(answer(self.plan, rows))
+    }
+}
+
+/// Runs the engine. An error or a panic there is one and the same constant here, and so is a physical plan without its caps.
+fn run(logical: &LogicalPlan, plan: &PrivatePlan, tables: &Tables) -> Result<Secret<Groups>> {
+    let check = |physical: &dyn ExecutionPlan| verify::verify(physical, &plan.stable);
+    let batches = tables.engine().run(logical, check);
     let batches = batches.ok_or(Error::Execution)?;
     let parts = plan
         .stable
@@ -106,7 +108,7 @@ fn run(logical: &LogicalPlan, plan: &PrivatePlan) -> Result<Secret<Groups>> {
 fn read(batches: &[RecordBatch], parts: usize) -> Option<Groups> {
     let mut groups = Groups::new();
     for batch in batches {
-        let keys: &BinaryArray = batch.column(0).as_any().downcast_ref()?;
+        let keys: &LargeBinaryArray = batch.column(0).as_any().downcast_ref()?;
         let sums: Vec<&Decimal128Array> = (1..=parts)
             .map(|at| batch.column(at).as_any().downcast_ref())
             .collect::<Option<_>>()?;
@@ -137,9 +139,10 @@ fn release(
     entropy: &mut impl Entropy,
 ) -> Result<Vec<NoisyRow>> {
     let stable = &plan.stable;
-    let shown: Arc<Vec<Vec<u8>>> = match (plan.keys(), &plan.selection) {
-        (Keys::One, _) => Arc::new(vec![Vec::new()]),
-        (Keys::Public(keys), _) => Arc::clone(keys),
+    let selected: Vec<Vec<u8>>;
+    let shown: &[Vec<u8>] = match (plan.keys(), &plan.selection) {
+        (Keys::One, _) => &[Vec::new()],
+        (Keys::Public(keys), _) => &keys.order,
         (Keys::Private, Some(selection)) => {
             let units = groups.as_ref().map(|groups| {
                 groups
@@ -147,7 +150,8 @@ fn release(
                     .map(|(key, group)| (key.clone(), group.units))
                     .collect::<BTreeMap<_, _>>()
             });
-            Arc::new(selection.release(units, entropy)?.into_value().shown)
+            selected = selection.release(units, entropy)?.into_value().shown;
+            &selected
         }
         (Keys::Private, None) => return Err(Error::Execution),
     };
@@ -162,7 +166,7 @@ fn release(
         let parts = measured.parts().len();
         let sums = groups
             .as_ref()
-            .map(|groups| sums(measured, groups, &shown, first));
+            .map(|groups| sums(measured, groups, shown, first));
         let noisy = noise.release_vector(sums, entropy)?.into_value();
         let width = noisy.len() / shown.len().max(1);
         for (row, noisy) in rows.iter_mut().zip(noisy.chunks(width.max(1))) {
@@ -217,7 +221,8 @@ fn estimate(
             let cell = if fixed.whole {
                 Cell::Int(narrow(first))
             } else {
-                Cell::real(fixed.bounds.grid().value(first))
+                // Of one kind whatever the grid, so that what follows the noise can compare.
+                Cell::real(fixed.bounds.grid().value(first)).cast(fixed.kind)
             };
             (cell, ends)
         }
@@ -263,9 +268,14 @@ fn answer(plan: &PrivatePlan, rows: Vec<NoisyRow>) -> Answer {
         kind: *kind,
         noisy,
     });
+    // What is beyond all floats is no number that JSON could hold.
+    let finite = |cell: Value| match cell {
+        Cell::Real(number) if !number.is_finite() => Cell::Null,
+        other => other,
+    };
     let (cells, intervals) = rows
         .into_iter()
-        .map(|row| (row.cells, row.intervals))
+        .map(|row| (row.cells.into_iter().map(finite).collect(), row.intervals))
         .unzip();
     Answer {
         columns: columns.collect(),
@@ -274,5 +284,7 @@ fn answer(plan: &PrivatePlan, rows: Vec<NoisyRow>) -> Answer {
     }
 }
 
+#[cfg(test)]
+mod attack_tests;
 #[cfg(test)]
 mod tests;

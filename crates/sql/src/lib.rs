@@ -6,9 +6,10 @@
 //! 2. [`Statement::parse`] binds the text; what is not on the allow-list is refused by name.
 //! 3. [`StablePlan::analyze`] follows the privacy unit, what it contributes, and the bounds of values.
 //! 4. [`PrivatePlan::rewrite`] chooses caps, clamps and noise, and states the one event they imply.
-//! 5. [`execute()`] takes a permit for that event, reads private rows, and gives a noisy [`Answer`].
+//! 5. [`execute()`] takes a permit for that event, and reads private rows up to secret [`Aggregates`].
+//! 6. [`Aggregates::release`] adds noise, and gives an [`Answer`].
 //!
-//! Nothing private is read before the last, so everything up to it, refusals and price included, is a function of the statement,
+//! Nothing private is read before the fifth, so everything up to it, refusals and price included, is a function of the statement,
 //! the catalog and public tables.
 //!
 //! ```
@@ -45,7 +46,9 @@
 //! let (epsilon, delta) = catalog.budget();
 //! let mut journal = Memory::new("visits", Cap::new(Mode::Pure, Neighbours::AddRemove, epsilon, delta)?);
 //! let permit = Filter::new(Mode::Pure).reserve(plan.event(), &Account::new("visits")?, &mut journal)?;
-//! let (answer, _settle) = execute(&plan, &tables, permit, Confidence::new(0.95)?, &mut OsEntropy::new())?;
+//! let mut entropy = OsEntropy::new();
+//! let (secrets, _settle) = execute(&plan, &tables, permit, &mut entropy)?;
+//! let answer = secrets.release(Confidence::new(0.95)?, &mut entropy)?;
 //! assert_eq!(answer.rows.len(), 2);
 //! # Ok(())
 //! # }
@@ -54,10 +57,12 @@
 mod analyze;
 mod batch;
 pub mod catalog;
+mod engine;
 mod error;
 mod execute;
 mod interval;
 mod plan;
+mod record;
 mod request;
 mod rewrite;
 mod table;
@@ -67,7 +72,7 @@ mod value;
 pub use analyze::StablePlan;
 pub use catalog::Catalog;
 pub use error::{Error, Result};
-pub use execute::{Answer, AnswerColumn, execute};
+pub use execute::{Aggregates, Answer, AnswerColumn, execute};
 pub use plan::Statement;
 pub use request::{Asked, Request};
 pub use rewrite::{Expected, Explanation, PrivatePlan};

@@ -16,6 +16,7 @@ use crate::value::Kind;
 
 pub(crate) mod after;
 mod expression;
+mod meter;
 mod provider;
 pub(crate) mod relation;
 mod syntax;
@@ -28,6 +29,8 @@ pub(crate) use relation::Relation;
 /// A statement in which everything is on the allow-list. Nothing is known yet of its privacy.
 #[derive(Clone, Debug)]
 pub struct Statement {
+    /// The tables it was bound to.
+    pub(crate) tables: u64,
     pub(crate) relation: Relation,
     pub(crate) keys: Vec<Typed>,
     pub(crate) aggregates: Vec<Aggregate>,
@@ -67,6 +70,11 @@ const TEXT_BYTES_MAX: usize = 16 << 10;
 /// taken from the system.
 const STACK_BYTES: usize = 256 << 20;
 
+/// What is computed for each row is held until it is summed: these bound how much more that is than the row itself, so that
+/// nobody's rows fill the memory when they would not fill the file.
+const KEYS_MAX: usize = 32;
+const AGGREGATES_MAX: usize = 32;
+
 impl Statement {
     /// Parses, binds and checks a statement against the tables.
     pub fn parse(text: &str, tables: &Tables) -> Result<Self> {
@@ -90,7 +98,12 @@ impl Statement {
 
 fn read(text: &str, tables: &Tables) -> Result<Statement> {
     let syntax = |reason: String| sql("sql_syntax", reason, "write one SELECT statement");
-    let mut parsed = DFParser::parse_sql(text).map_err(|error| syntax(error.strip_backtrace()))?;
+    syntax::check_nesting(text)?;
+    let mut parsed = DFParser::parse_sql(text).map_err(|error| match error.strip_backtrace() {
+        // The parser has a limit of its own for what nests without brackets.
+        reason if reason.to_ascii_lowercase().contains("recursion") => syntax::too_nested(),
+        reason => syntax(reason),
+    })?;
     let (Some(first), None) = (parsed.pop_front(), parsed.pop_front()) else {
         return Err(syntax("there is not exactly one statement".into()));
     };
@@ -177,18 +190,20 @@ fn statement(plan: &LogicalPlan, tables: &Tables) -> Result<Statement> {
             other => return Err(relation::node_refused(&relation::node_name(other))),
         }
     };
-    let relation = relation::flatten(&aggregate.input, tables)?;
-    let (keys, aggregates, columns) = read_aggregate(aggregate, &relation)?;
+    let meter = meter::Meter::new();
+    let relation = relation::flatten(&aggregate.input, tables, &meter)?;
+    let (keys, aggregates, columns) = read_aggregate(aggregate, &relation, &meter)?;
     let mut output = after::Output {
         columns,
         steps: Vec::new(),
     };
     let mut input = node;
     for step in above.into_iter().rev() {
-        after::read(step, input, &mut output)?;
+        after::read(step, input, &mut output, &meter)?;
         input = step;
     }
     Ok(Statement {
+        tables: tables.id(),
         relation,
         keys,
         aggregates,
@@ -205,11 +220,28 @@ fn statement(plan: &LogicalPlan, tables: &Tables) -> Result<Statement> {
 
 type Grouped = (Vec<Typed>, Vec<Aggregate>, Vec<Typed>);
 
-fn read_aggregate(node: &AggregateNode, relation: &Relation) -> Result<Grouped> {
+fn read_aggregate(
+    node: &AggregateNode,
+    relation: &Relation,
+    meter: &meter::Meter,
+) -> Result<Grouped> {
     let scope = expression::Scope {
         schema: node.input.schema(),
         columns: &relation.columns,
+        meter,
     };
+    for (what, given, most) in [
+        ("keys", node.group_expr.len(), KEYS_MAX),
+        ("aggregates", node.aggr_expr.len(), AGGREGATES_MAX),
+    ] {
+        if given > most {
+            return Err(refused(
+                "too_many_columns",
+                format!("the statement has {given} {what}"),
+                format!("keep to {most} {what} in one statement"),
+            ));
+        }
+    }
     let mut keys = Vec::new();
     for key in &node.group_expr {
         if matches!(key, Expr::GroupingSet(_)) {

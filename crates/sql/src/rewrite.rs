@@ -30,9 +30,13 @@ mod lower;
 mod split;
 mod sum;
 
+pub(crate) use compute::{Compute, Output, base_name};
 pub use explain::{Expected, Explanation};
-pub(crate) use keyed_hash::HashKey;
-pub(crate) use lower::{UNITS, lower};
+pub(crate) use keyed_hash::{HashKey, KeyedHash};
+pub(crate) use lower::{KEY, UNIT, UNITS, lower, part_names};
+
+/// An answer of public keys has so many noisy numbers at most: it is held in memory.
+const NUMBERS_MAX: u64 = 1 << 22;
 
 /// A plan whose answer is private at the price of its event.
 pub struct PrivatePlan {
@@ -46,12 +50,25 @@ pub struct PrivatePlan {
 impl PrivatePlan {
     /// Chooses the noise and states the event.
     pub fn rewrite(stable: StablePlan, request: &Request, tables: &Tables) -> Result<Self> {
+        tables.check(stable.statement.tables)?;
+        let groups = stable.keys.count();
+        let each: u64 = stable
+            .measured
+            .iter()
+            .map(|measured| measured.width())
+            .sum();
+        if groups.is_some_and(|groups| groups.saturating_mul(each) > NUMBERS_MAX) {
+            return Err(refused(
+                "too_many_numbers",
+                format!("the answer would have more than {NUMBERS_MAX} noisy numbers"),
+                "group by fewer columns, or take aggregates out",
+            ));
+        }
         // Whatever can go wrong in making the engine's plan goes wrong here, before anything is paid.
         lower(&stable, tables, &HashKey::ZERO).map_err(|_| Error::Bug {
             invariant: "a stable plan can be lowered",
         })?;
         let split::Split { noise, selection } = split::split(&stable, request)?;
-        let groups = stable.keys.count();
         let mut events = selection
             .iter()
             .map(PartitionSelection::event)

@@ -1,20 +1,34 @@
 //! Tables as statements see them: the columns of the header, as the catalog types them.
 //!
 //! Of a private file only the header line is read here. Public files are read whole: they are the same for everybody.
-//! Reading is total: cells that are missing are NULL, cells too many are ignored, bytes that are no text are replaced.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
+use datafusion::arrow::record_batch::RecordBatch;
+
+use crate::analyze::most_alike;
+use crate::batch::{Batches, schema};
 use crate::catalog::{Access, Catalog, Column};
-use crate::error::{Result, catalog};
-use crate::value::{Cell, Kind, Value};
+use crate::engine::Engine;
+use crate::error::{Error, Result, catalog};
+use crate::record::{Wanted, read_header, read_rows};
+use crate::value::Kind;
 
-/// The tables of a catalog, with their headers.
+/// The tables of a catalog, with their headers, and the engine that reads them.
 #[derive(Clone, Debug)]
 pub struct Tables {
     tables: Vec<Source>,
+    id: u64,
+    engine: Arc<Engine>,
+    /// How many rows of public tables are alike in some columns: found once, asked for by every join.
+    alike: Arc<Mutex<Alike>>,
 }
+
+/// By table and columns.
+type Alike = BTreeMap<(usize, Vec<usize>), u64>;
 
 /// One table with its columns.
 #[derive(Clone, Debug)]
@@ -28,8 +42,8 @@ pub(crate) struct Source {
 /// What is known of a table's rows before a statement is paid for.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    /// Everything.
-    Public(Arc<Vec<Vec<Value>>>),
+    /// Everything, in the columns of the header.
+    Public(Arc<Vec<RecordBatch>>),
     /// Nothing; `unit` is the place of the column that says whose a row is.
     Private {
         unit: usize,
@@ -43,13 +57,68 @@ const PUBLIC_ROWS_MAX: usize = 4_000_000;
 impl Tables {
     /// Reads the headers of all tables and the rows of public ones. Paths are relative to `directory`.
     pub fn open(catalog: &Catalog, directory: &Path) -> Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut tables = Vec::new();
         for (name, table) in catalog.tables() {
             let path = directory.join(table.source());
             let header = header(&path)?;
             tables.push(open(name, table, path, header)?);
         }
-        Ok(Self { tables })
+        Ok(Self {
+            tables,
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            engine: Arc::new(Engine::new()),
+            alike: Arc::default(),
+        })
+    }
+
+    /// What tells these tables from all others that were opened. A plan speaks of places of tables and columns, so it must not
+    /// meet other tables than those it was made for.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn check(&self, id: u64) -> Result<()> {
+        if self.id == id {
+            Ok(())
+        } else {
+            Err(Error::OtherTables)
+        }
+    }
+
+    /// How many rows of a public table are alike in some of its columns, at most.
+    pub(crate) fn most_alike(&self, table: usize, columns: &[usize]) -> u64 {
+        let Content::Public(batches) = &self.tables[table].content else {
+            return u64::MAX;
+        };
+        let key = (table, columns.to_vec());
+        let known = self
+            .alike
+            .lock()
+            .ok()
+            .and_then(|alike| alike.get(&key).copied());
+        known.unwrap_or_else(|| {
+            let most = most_alike(batches, columns);
+            if let Ok(mut alike) = self.alike.lock() {
+                alike.insert(key, most);
+            }
+            most
+        })
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The columns of the table of that name, and what each holds.
+    pub fn columns(&self, name: &str) -> Option<Vec<(&str, Kind)>> {
+        let table = self.table(self.position(name)?);
+        let columns = table.columns.iter();
+        Some(
+            columns
+                .map(|(name, column)| (name.as_str(), column.kind))
+                .collect(),
+        )
     }
 
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
@@ -109,29 +178,50 @@ fn open(
         Access::Private {
             unit,
             rows_per_unit,
-        } => Content::Private {
-            unit: known(unit).ok_or_else(|| missing(unit))?,
-            rows_per_unit: *rows_per_unit,
-        },
+        } => {
+            let unit = known(unit).ok_or_else(|| missing(unit))?;
+            let (column, declared) = &columns[unit];
+            if declared.kind == Kind::Real {
+                return Err(catalog(
+                    "unit_of_floats",
+                    format!(
+                        "table {name}: the unit {column} is of type float, in which long numbers are not told apart"
+                    ),
+                    "give the unit's column type = \"int\" or \"text\"",
+                ));
+            }
+            Content::Private {
+                unit,
+                rows_per_unit: *rows_per_unit,
+            }
+        }
         Access::Public => {
-            let mut rows = Vec::new();
-            let kinds: Vec<(usize, Kind)> = columns
-                .iter()
-                .map(|(_, column)| column.kind)
-                .enumerate()
+            let wanted: Vec<Wanted> = (columns.iter().enumerate())
+                .map(|(place, (_, column))| Wanted {
+                    place,
+                    kind: column.kind,
+                    unit: false,
+                })
                 .collect();
-            let whole = read_rows(&path, &kinds, |row| {
-                rows.push(row.into_iter().map(Cell::into_value).collect());
-                rows.len() <= PUBLIC_ROWS_MAX
+            let kinds = columns
+                .iter()
+                .map(|(name, column)| (name.as_str(), column.kind));
+            let mut batches = Batches::new(schema(kinds));
+            let (mut done, mut rows) = (Vec::new(), 0);
+            let whole = read_rows(&path, &header, &wanted, |row| {
+                rows += 1;
+                done.extend(batches.push(row));
+                rows <= PUBLIC_ROWS_MAX
             });
-            if whole.is_err() || rows.len() > PUBLIC_ROWS_MAX {
+            if whole.is_err() || rows > PUBLIC_ROWS_MAX {
                 return Err(catalog(
                     "public_table_not_read",
                     format!("public table {name} could not be read whole"),
                     format!("give a readable CSV file of up to {PUBLIC_ROWS_MAX} rows"),
                 ));
             }
-            Content::Public(Arc::new(rows))
+            done.extend(batches.finish());
+            Content::Public(Arc::new(done))
         }
     };
     Ok(Source {
@@ -142,103 +232,15 @@ fn open(
     })
 }
 
-/// The columns that the first line of a CSV file names. Nothing else is read of it.
+/// The columns that the first line of a CSV file names. Nothing else is told of it.
 pub fn header(path: &Path) -> Result<Vec<String>> {
-    let unreadable = || {
-        catalog(
-            "source_not_read",
-            format!("{} has no readable header line", path.display()),
-            "give the path of a readable CSV file with a header line",
-        )
-    };
-    let mut reader = reader(path).map_err(|_| unreadable())?;
-    let header = reader.byte_headers().map_err(|_| unreadable())?;
-    let names: Vec<String> = header
-        .iter()
-        .map(|name| {
-            String::from_utf8_lossy(name)
-                .trim_start_matches('\u{feff}')
-                .trim()
-                .to_owned()
+    read_header(path)
+        .filter(|names| names.iter().any(|name| !name.is_empty()))
+        .ok_or_else(|| {
+            catalog(
+                "source_not_read",
+                format!("{} has no readable header line", path.display()),
+                "give the path of a readable CSV file whose first line names its columns, each on that line and within 256 bytes",
+            )
         })
-        .collect();
-    if names.is_empty() || names == [""] {
-        return Err(unreadable());
-    }
-    Ok(names)
-}
-
-fn reader(path: &Path) -> csv::Result<csv::Reader<std::fs::File>> {
-    csv::ReaderBuilder::new().flexible(true).from_path(path)
-}
-
-/// The file could not be read. Says nothing else, since it may be a private one.
-pub(crate) struct Unreadable;
-
-/// Gives the chosen columns of each row, as their kinds, until the callback says no.
-pub(crate) fn read_rows(
-    path: &Path,
-    columns: &[(usize, Kind)],
-    mut give: impl FnMut(Vec<Cell<'_>>) -> bool,
-) -> std::result::Result<(), Unreadable> {
-    let mut reader = reader(path).map_err(|_| Unreadable)?;
-    let mut record = csv::ByteRecord::new();
-    while reader
-        .read_byte_record(&mut record)
-        .map_err(|_| Unreadable)?
-    {
-        let texts: Vec<_> = columns
-            .iter()
-            .map(|&(at, _)| record.get(at).map_or("".into(), String::from_utf8_lossy))
-            .collect();
-        let cells = texts
-            .iter()
-            .zip(columns)
-            .map(|(text, &(_, kind))| Cell::parse(text, kind));
-        if !give(cells.collect()) {
-            break;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rows(bytes: &[u8], columns: &[(usize, Kind)]) -> Vec<Vec<Value>> {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("a.csv");
-        #[expect(clippy::disallowed_methods, reason = "a file of the test's own")]
-        std::fs::write(&path, bytes).expect("written");
-        let mut rows = Vec::new();
-        let read = read_rows(&path, columns, |row| {
-            rows.push(row.into_iter().map(Cell::into_value).collect());
-            true
-        });
-        assert!(read.is_ok());
-        rows
-    }
-
-    /// Rows that would make a strict reader fail are read as far as they go.
-    #[test]
-    fn every_file_can_be_read() {
-        let columns = [(0, Kind::Text), (1, Kind::Int)];
-        let found = rows(
-            b"u,x\na,1\nb\nc,2,3,4\n\xff\xfe,zz\n\"q\"\"r,\n5\",6\n",
-            &columns,
-        );
-        let ints: Vec<&Value> = found.iter().map(|row| &row[1]).collect();
-        assert_eq!(
-            ints,
-            [
-                &Cell::Int(1),
-                &Cell::Null,
-                &Cell::Int(2),
-                &Cell::Null,
-                &Cell::Int(6)
-            ]
-        );
-        assert_eq!(found[3][0], Cell::text("\u{fffd}\u{fffd}"));
-    }
 }

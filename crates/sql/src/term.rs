@@ -177,6 +177,32 @@ impl Term {
         }
     }
 
+    /// How many terms it is made of, itself included; long texts count as several.
+    pub(crate) fn weight(&self) -> usize {
+        let own = match self {
+            Self::Literal(Cell::Text(text)) => 1 + text.len() / 32,
+            _ => 1,
+        };
+        own + self.parts().into_iter().map(Self::weight).sum::<usize>()
+    }
+
+    /// How deeply it nests: how often a walk through it calls itself.
+    pub(crate) fn depth(&self) -> usize {
+        let deepest = self.parts().into_iter().map(Self::depth).max();
+        1 + deepest.unwrap_or(0)
+    }
+
+    /// Joined by AND as long as they are: a row passes if it passes each.
+    pub(crate) fn conjuncts(self, into: &mut Vec<Self>) {
+        match self {
+            Self::And(left, right) => {
+                left.conjuncts(into);
+                right.conjuncts(into);
+            }
+            other => into.push(other),
+        }
+    }
+
     /// The same over other places of the columns.
     pub(crate) fn move_columns(self, to: &impl Fn(usize) -> usize) -> Self {
         let moved = |term: Box<Term>| Box::new(term.move_columns(to));

@@ -25,7 +25,7 @@ pub enum Cell<'a> {
 pub type Value = Cell<'static>;
 
 /// What a cell can hold besides NULL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Nothing but NULL.
@@ -83,7 +83,15 @@ impl<'a> Cell<'a> {
 
     /// Text, cut to a bounded length.
     pub(crate) fn text(text: impl Into<Cow<'a, str>>) -> Self {
-        Self::Text(cut(text.into()))
+        Self::Text(cut(text.into(), TEXT_BYTES_MAX))
+    }
+
+    /// The same, its text cut to so many bytes.
+    pub(crate) fn shortened(self, bytes: usize) -> Self {
+        match self {
+            Self::Text(text) => Self::Text(cut(text, bytes)),
+            other => other,
+        }
     }
 
     /// A cell of a file. An empty cell is NULL, and so is one that cannot be read as what the catalog says it is.
@@ -243,17 +251,38 @@ impl serde::Serialize for Cell<'_> {
     }
 }
 
+impl<'de> serde::Deserialize<'de> for Value {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(serde::Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Bool(bool),
+            Int(i64),
+            Real(f64),
+            Text(String),
+        }
+        let written = Option::<Written>::deserialize(deserializer)?;
+        Ok(match written {
+            None => Self::Null,
+            Some(Written::Bool(b)) => Self::Bool(b),
+            Some(Written::Int(i)) => Self::Int(i),
+            Some(Written::Real(x)) => Self::real(x),
+            Some(Written::Text(t)) => Self::Text(t.into()),
+        })
+    }
+}
+
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (head, rest) = bytes.split_first_chunk::<N>()?;
     *bytes = rest;
     Some(*head)
 }
 
-fn cut(text: Cow<'_, str>) -> Cow<'_, str> {
-    if text.len() <= TEXT_BYTES_MAX {
+fn cut(text: Cow<'_, str>, most: usize) -> Cow<'_, str> {
+    if text.len() <= most {
         return text;
     }
-    let end = (0..=TEXT_BYTES_MAX)
+    let end = (0..=most)
         .rev()
         .find(|&end| text.is_char_boundary(end))
         .unwrap_or(0);

@@ -44,7 +44,7 @@ impl Contribution {
         let groups = match keys {
             Keys::One => 1,
             Keys::Public(keys) => {
-                let most = u32::try_from(keys.len()).unwrap_or(u32::MAX);
+                let most = u32::try_from(keys.order.len()).unwrap_or(u32::MAX);
                 let asked = request.groups_per_unit().or(rows_per_unit);
                 asked
                     .ok_or_else(|| missing("in how many groups a unit counts", "groups-per-unit"))?

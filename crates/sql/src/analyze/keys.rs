@@ -2,26 +2,43 @@
 //!
 //! Public keys all appear, those without rows too: the columns' declared `values`, or the rows of a public table from which an
 //! outer join goes out; a WHERE takes rows away, not keys. Rows with other keys are dropped before anything is counted. Private keys appear by selection on the
-//! number of their units, which needs a delta.
+//! number of their units, which needs a delta; their texts are cut to 4096 bytes altogether.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::error::{Result, refused};
+use crate::batch::Columns;
+use crate::error::{Error, Result, refused};
 use crate::plan::Statement;
 use crate::table::{Content, Tables};
-use crate::term::{Term, borrow};
-use crate::value::{Value, encode_all};
+use crate::term::{Row, Term, borrow};
+use crate::value::encode_all;
 
 /// The groups of a statement.
 #[derive(Clone, Debug)]
 pub(crate) enum Keys {
     /// No GROUP BY: one group.
     One,
-    /// These, encoded, in this order.
-    Public(Arc<Vec<Vec<u8>>>),
+    /// These.
+    Public(Arc<PublicKeys>),
     /// Whatever is found and selected.
     Private,
+}
+
+/// Keys that are shown whatever the data is, encoded.
+#[derive(Debug)]
+pub(crate) struct PublicKeys {
+    /// In the order in which they are shown.
+    pub(crate) order: Vec<Vec<u8>>,
+    /// To look them up: rows with other keys are dropped.
+    pub(crate) known: HashSet<Vec<u8>>,
+}
+
+impl PublicKeys {
+    fn new(order: Vec<Vec<u8>>) -> Self {
+        let known = order.iter().cloned().collect();
+        Self { order, known }
+    }
 }
 
 /// More public keys than this are refused.
@@ -53,7 +70,7 @@ impl Keys {
     pub(crate) fn count(&self) -> Option<u64> {
         match self {
             Self::One => Some(1),
-            Self::Public(keys) => Some(keys.len() as u64),
+            Self::Public(keys) => Some(keys.order.len() as u64),
             Self::Private => None,
         }
     }
@@ -85,7 +102,7 @@ fn declared(places: &[usize], statement: &Statement, tables: &Tables) -> Result<
             })
             .collect();
     }
-    Ok(Some(Keys::Public(Arc::new(keys))))
+    Ok(Some(Keys::Public(Arc::new(PublicKeys::new(keys)))))
 }
 
 /// The distinct rows of a public table, in the columns that are keys.
@@ -98,11 +115,20 @@ fn supplied(places: &[usize], statement: &Statement, tables: &Tables) -> Result<
     if bases.iter().any(|base| base.slot != supplier) {
         return Ok(None);
     }
-    let Content::Public(rows) = &tables.table(relation.slots[supplier]).content else {
+    let Content::Public(batches) = &tables.table(relation.slots[supplier]).content else {
         return Ok(None);
     };
-    let key = |row: &Vec<Value>| encode_all(bases.iter().map(|base| borrow(&row[base.column])));
-    let keys: BTreeSet<Vec<u8>> = rows.iter().map(key).collect();
+    let mut keys: BTreeSet<Vec<u8>> = BTreeSet::new();
+    for batch in batches.iter() {
+        let places: Vec<usize> = (0..batch.num_columns()).collect();
+        let cells = Columns::new(&places, batch.columns()).ok_or(Error::Bug {
+            invariant: "public tables hold cells",
+        })?;
+        for at in 0..batch.num_rows() {
+            let row = cells.row(at);
+            keys.insert(encode_all(bases.iter().map(|base| row.cell(base.column))));
+        }
+    }
     if keys.len() > KEYS_MAX {
         return Err(too_many());
     }
@@ -113,7 +139,8 @@ fn supplied(places: &[usize], statement: &Statement, tables: &Tables) -> Result<
             "give it rows, or group by another column",
         ));
     }
-    Ok(Some(Keys::Public(Arc::new(keys.into_iter().collect()))))
+    let keys = PublicKeys::new(keys.into_iter().collect());
+    Ok(Some(Keys::Public(Arc::new(keys))))
 }
 
 fn too_many() -> crate::Error {

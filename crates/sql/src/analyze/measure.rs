@@ -9,12 +9,14 @@ use crate::term::{Row, Term};
 use crate::value::{Cell, Kind};
 
 /// A number in fixed point: whole steps of a public grid, clamped to public bounds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fixed {
     pub(crate) term: Term,
     pub(crate) bounds: Bounds,
-    /// Are steps whole numbers, so that answers are?
+    /// Are steps ones, so that answers are exact whole numbers?
     pub(crate) whole: bool,
+    /// What answers are.
+    pub(crate) kind: Kind,
 }
 
 /// The largest whole number that keeps to a grid of ones.
@@ -42,6 +44,7 @@ impl Fixed {
             term: value.term.clone(),
             bounds,
             whole,
+            kind: value.kind,
         })
     }
 
@@ -68,13 +71,13 @@ pub(crate) enum Measured {
 }
 
 /// What a row adds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part {
     what: What,
     filter: Option<Term>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum What {
     One,
     Present(Term),

@@ -13,7 +13,7 @@ pub fn draft(dataset: &str, files: &[(String, Vec<String>)]) -> Result<String> {
         text,
         "# What is private, whose it is, and how much may be spent. `whit check` reads this file and no data.\n\n\
          [dataset]\n\
-         id = {dataset:?}            # identity in the ledger; editing this file never reopens a budget\n\
+         id = {}            # identity in the ledger; editing this file never reopens a budget\n\
          # units = 10000          # how many units there are, if that is public: delta is compared with 1/N²\n\n\
          [budget]                  # the cap of the whole dataset\n\
          epsilon = 1.0\n\
@@ -23,7 +23,8 @@ pub fn draft(dataset: &str, files: &[(String, Vec<String>)]) -> Result<String> {
          groups_per_unit = 1       # in how many groups one unit counts\n\
          rows_per_group = 1        # how many rows of one unit count in a group\n\n\
          # [ledger]\n\
-         # path = \"whit.ledger\"    # beside this file\n"
+         # path = \"whit.ledger\"    # beside this file\n",
+        quoted(dataset)
     );
     for (path, columns) in files {
         let stem = path.rsplit(['/', '\\']).next().unwrap_or(path);
@@ -43,11 +44,12 @@ pub fn draft(dataset: &str, files: &[(String, Vec<String>)]) -> Result<String> {
                 "give a CSV file whose first line names its columns",
             ));
         };
+        let (source, unit) = (quoted(path), quoted(first));
         let _ = write!(
             text,
             "\n[table.{name}]\n\
-             source = {path:?}\n\
-             unit = {first:?}           # CHECK THIS: the column that says whose row it is; all rows of one unit are protected together\n\
+             source = {source}\n\
+             unit = {unit}           # CHECK THIS: the column that says whose row it is; all rows of one unit are protected together\n\
              # public = true           # instead of unit: nothing in this file is private\n\
              # rows_per_unit = 100     # at most so many rows of one unit are used\n\
              [table.{name}.column]      # a column that is not listed is text\n"
@@ -70,6 +72,44 @@ fn key(name: &str) -> String {
     if !name.is_empty() && name.chars().all(bare) {
         name.to_owned()
     } else {
-        format!("{name:?}")
+        quoted(name)
+    }
+}
+
+/// A string of TOML, which escapes otherwise than Rust does.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Catalog;
+
+    /// Names of all sorts come back as they were.
+    #[test]
+    fn strings_are_written_as_toml_reads_them() {
+        for name in [
+            "plain",
+            "a \"b\" \\ c",
+            "zero\u{200b}width",
+            "tab\tand\u{7f}",
+            "é\u{301}",
+        ] {
+            let files = [("a.csv".to_owned(), vec![name.to_owned(), "x".to_owned()])];
+            let text = draft(name, &files).expect("a draft").replace("# \"", "\"");
+            let catalog = Catalog::parse(&text).expect(name);
+            assert_eq!(catalog.dataset(), name);
+        }
     }
 }

@@ -51,8 +51,8 @@ pub(super) fn table(name: &str, table: &record::Table) -> Result<Table> {
     {
         return fault(
             "source_not_supported",
-            "its source is not one CSV file",
-            "give the path of a .csv file with a header line",
+            "its source is not one CSV file; Parquet, archives, several files and databases are not supported yet",
+            "give the path of one CSV file that ends in .csv and has a header line",
         );
     }
     let access = match (&table.unit, table.public) {
@@ -81,8 +81,8 @@ pub(super) fn table(name: &str, table: &record::Table) -> Result<Table> {
         (Some(unit), false) if unit.contains("->") => {
             return fault(
                 "foreign_key_unit",
-                "units over foreign keys are not supported yet",
-                "put the unit's column into the table itself",
+                "a unit over foreign keys is not supported yet",
+                "write the unit into a column of the table itself, and give unit = \"THAT COLUMN\"",
             );
         }
         (Some(unit), false) => Access::Private {

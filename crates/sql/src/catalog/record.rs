@@ -15,6 +15,10 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) ledger: Ledger,
     #[serde(default)]
+    pub(super) team: BTreeMap<String, Team>,
+    #[serde(default)]
+    pub(super) analyst: BTreeMap<String, Analyst>,
+    #[serde(default)]
     pub(super) table: BTreeMap<String, Table>,
 }
 
@@ -22,6 +26,8 @@ pub(super) struct File {
 #[serde(deny_unknown_fields)]
 pub(super) struct Dataset {
     pub(super) id: String,
+    /// Which state of the data this is, in the owner's words. Stored answers belong to one.
+    pub(super) version: Option<String>,
     /// How many units the owner says there are, publicly. Only warnings rest on it.
     pub(super) units: Option<u64>,
 }
@@ -30,6 +36,21 @@ pub(super) struct Dataset {
 #[serde(deny_unknown_fields)]
 pub(super) struct Budget {
     pub(super) epsilon: f64,
+    pub(super) delta: Option<f64>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Team {
+    pub(super) epsilon: f64,
+    pub(super) delta: Option<f64>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Analyst {
+    pub(super) team: Option<String>,
+    pub(super) epsilon: Option<f64>,
     pub(super) delta: Option<f64>,
 }
 

@@ -98,6 +98,45 @@ fn the_hash_follows_meaning_and_not_layout() {
         .expect("valid")
         .hash();
     assert_ne!(one, other);
+    // A cap is compared with the recorded one, and a default with nothing.
+    let text = format!(
+        "[dataset]\nid = \"d\"\nversion = \"May\"\n[budget]\nepsilon = 2.0\n[defaults]\nepsilon = 0.1\n[table.t]\n{table}"
+    );
+    assert_eq!(one, Catalog::parse(&text).expect("valid").hash());
+    let renamed = text.replace("\"d\"", "\"e\"");
+    assert_ne!(one, Catalog::parse(&renamed).expect("valid").hash());
+}
+
+#[test]
+fn analysts_belong_to_teams_that_exist() {
+    let people = |text: &str| with(&format!("source = \"a.csv\"\nunit = \"u\"\n{text}"));
+    let team = "[team.lab]\nepsilon = 1\ndelta = 1e-7\n";
+    let catalog = people(&format!("{team}[analyst.ann]\nteam = \"lab\"\n")).expect("valid");
+    let people_of = catalog.people();
+    assert_eq!(people_of.team_of(Some("ann")).expect("known"), Some("lab"));
+    assert_eq!(people_of.promises().count(), 1, "ann has what her team has");
+    for nobody in [None, Some("ben")] {
+        assert_eq!(
+            people_of.team_of(nobody).expect_err("unknown").code(),
+            "unknown_analyst"
+        );
+    }
+    let anybody = people("").expect("valid");
+    assert_eq!(
+        anybody
+            .people()
+            .team_of(Some("ben"))
+            .expect("nobody is declared"),
+        None
+    );
+    assert_eq!(
+        anybody.people().team_of(None).expect("nobody is declared"),
+        None
+    );
+    let code = |text: &str| people(text).expect_err(text).code();
+    assert_eq!(code("[analyst.ann]\nteam = \"lab\""), "unknown_team");
+    assert_eq!(code("[analyst.ann]\ndelta = 0.1"), "delta_without_epsilon");
+    assert_eq!(code("[team.lab]\nepsilon = -1"), "out_of_domain");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use super::expression::{Scope, Typed};
+use super::meter::Meter;
 use super::relation::{node_name, node_refused};
 use crate::error::{Result, refused, sql};
 use crate::term::Term;
@@ -38,7 +39,12 @@ pub(super) struct Output {
 }
 
 /// Reads a step over `output`, whose schema is that of `input`.
-pub(super) fn read(plan: &LogicalPlan, input: &LogicalPlan, output: &mut Output) -> Result<()> {
+pub(super) fn read(
+    plan: &LogicalPlan,
+    input: &LogicalPlan,
+    output: &mut Output,
+    meter: &Meter,
+) -> Result<()> {
     let kinds: Vec<Typed> = output
         .columns
         .iter()
@@ -51,6 +57,7 @@ pub(super) fn read(plan: &LogicalPlan, input: &LogicalPlan, output: &mut Output)
     let scope = Scope {
         schema: input.schema(),
         columns: &kinds,
+        meter,
     };
     match plan {
         LogicalPlan::Filter(filter) => output

@@ -8,6 +8,8 @@ use crate::error::{Error, Result, refused, sql};
 use crate::term::{Arithmetic, Comparison, Term};
 use crate::value::{Cell, Kind};
 
+use super::meter::Meter;
+
 /// A term with the kind of its values.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
@@ -29,43 +31,40 @@ impl Typed {
 pub(super) struct Scope<'a> {
     pub(super) schema: &'a DFSchema,
     pub(super) columns: &'a [Typed],
+    pub(super) meter: &'a Meter,
 }
 
-/// Expressions nest this deep at most, so that walking one needs little stack.
+/// Terms nest this deep at most, columns of subqueries written out. They are walked by recursion on the threads that read
+/// rows: one that overflowed a stack there would end the process, and a CASE could choose for whose row.
 const DEPTH_MAX: usize = 200;
 
 impl Scope<'_> {
     pub(super) fn bind(&self, expr: &Expr) -> Result<Typed> {
-        self.at(expr, 0)
+        shallow(self.at(expr, 0)?)
     }
 
     /// A condition.
     pub(super) fn condition(&self, expr: &Expr) -> Result<Term> {
-        Ok(self.truth(expr, 0)?.term)
+        Ok(shallow(self.truth(expr, 0)?)?.term)
     }
 
     fn at(&self, expr: &Expr, depth: usize) -> Result<Typed> {
         if depth > DEPTH_MAX {
-            return Err(refused(
-                "too_deep",
-                format!("an expression nests deeper than {DEPTH_MAX}"),
-                "use IN (…) or CASE instead of long chains, or split the statement",
-            ));
+            return Err(too_deep());
         }
         let next = |expr: &Expr| self.at(expr, depth + 1);
         match expr {
             Expr::Alias(alias) => next(&alias.expr),
             Expr::Column(column) => {
                 let found = self.schema.maybe_index_of_column(column);
-                found
-                    .and_then(|at| self.columns.get(at).cloned())
-                    .ok_or_else(|| {
-                        sql(
-                            "unknown_column",
-                            format!("there is no column {column} here"),
-                            "name a column of the tables in FROM",
-                        )
-                    })
+                let found = found.and_then(|at| self.columns.get(at)).ok_or_else(|| {
+                    sql(
+                        "unknown_column",
+                        format!("there is no column {column} here"),
+                        "name a column of the tables in FROM",
+                    )
+                })?;
+                self.meter.copy(found)
             }
             Expr::Literal(value, _) => literal(value),
             Expr::BinaryExpr(binary) => self.binary(binary, depth),
@@ -93,7 +92,7 @@ impl Scope<'_> {
                 let value = next(&between.expr)?;
                 let low = compare(
                     Comparison::GreaterOrEqual,
-                    value.clone(),
+                    self.meter.copy(&value)?,
                     next(&between.low)?,
                 )?;
                 let high = compare(Comparison::LessOrEqual, value, next(&between.high)?)?;
@@ -104,7 +103,7 @@ impl Scope<'_> {
                 let value = next(&list.expr)?;
                 let mut any = Term::Literal(Cell::Bool(false));
                 for item in list.list.iter().rev() {
-                    let same = compare(Comparison::Equal, value.clone(), next(item)?)?;
+                    let same = compare(Comparison::Equal, self.meter.copy(&value)?, next(item)?)?;
                     any = Term::Or(same.boxed(), Box::new(any));
                 }
                 let any = Typed::new(balanced(any), Kind::Bool);
@@ -123,7 +122,7 @@ impl Scope<'_> {
                 ("nullif", [value, other]) => {
                     let value = next(value)?;
                     let kind = value.kind;
-                    let same = compare(Comparison::Equal, value.clone(), next(other)?)?;
+                    let same = compare(Comparison::Equal, self.meter.copy(&value)?, next(other)?)?;
                     let nothing = Term::Literal(Cell::Null);
                     Ok(Typed::new(
                         Term::Case(vec![(same.term, nothing)], value.boxed()),
@@ -240,7 +239,7 @@ impl Scope<'_> {
                 Some(operand) => {
                     compare(
                         Comparison::Equal,
-                        operand.clone(),
+                        self.meter.copy(operand)?,
                         self.at(when, depth + 1)?,
                     )?
                     .term
@@ -259,6 +258,21 @@ impl Scope<'_> {
         let branches = conditions.into_iter().zip(values).collect();
         Ok(Typed::new(Term::Case(branches, Box::new(otherwise)), kind))
     }
+}
+
+fn shallow(bound: Typed) -> Result<Typed> {
+    if bound.term.depth() > DEPTH_MAX {
+        return Err(too_deep());
+    }
+    Ok(bound)
+}
+
+fn too_deep() -> Error {
+    refused(
+        "too_deep",
+        format!("an expression nests deeper than {DEPTH_MAX}, columns of subqueries written out"),
+        "use IN (…) or CASE instead of long chains, or split the statement",
+    )
 }
 
 /// A function that is not on the list.
@@ -343,7 +357,8 @@ fn convert(value: Typed, to: &DataType) -> Result<Typed> {
     let kind = match to {
         DataType::Boolean => Kind::Bool,
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Kind::Int,
-        DataType::Float32 | DataType::Float64 | DataType::Decimal128(..) => Kind::Real,
+        // Not to decimals: they round, and this would not.
+        DataType::Float32 | DataType::Float64 => Kind::Real,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Text,
         other => {
             return Err(refused(

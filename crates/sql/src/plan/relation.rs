@@ -8,6 +8,7 @@ use datafusion::common::{JoinType, NullEquality};
 use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator};
 
 use super::expression::{Scope, Typed};
+use super::meter::Meter;
 use crate::error::{Result, refused};
 use crate::table::{Content, Tables};
 use crate::term::Term;
@@ -39,7 +40,39 @@ pub(crate) struct Relation {
     pub(crate) supplier: Option<usize>,
 }
 
+/// A table as it is joined to those before it.
+pub(crate) struct Joined {
+    pub(crate) slot: usize,
+    /// Pairs of columns that must be equal: of a table before it, and its own.
+    pub(crate) on: Vec<(usize, usize)>,
+}
+
 impl Relation {
+    /// The other tables in an order in which each is joined to `start` or to one before it. None if one is joined to none.
+    pub(crate) fn joined_from(&self, start: usize) -> Option<Vec<Joined>> {
+        let slot = |place: usize| self.bases[place].slot;
+        let mut reached = vec![start];
+        let mut left: Vec<usize> = (0..self.slots.len()).filter(|&at| at != start).collect();
+        let mut joined = Vec::new();
+        // Each round takes one table.
+        while !left.is_empty() {
+            let on = |table: usize| -> Vec<(usize, usize)> {
+                let pairs = self.equal.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
+                pairs
+                    .filter(|&(a, b)| reached.contains(&slot(a)) && slot(b) == table)
+                    .collect()
+            };
+            let next = left.iter().position(|&table| !on(table).is_empty())?;
+            let table = left.remove(next);
+            joined.push(Joined {
+                slot: table,
+                on: on(table),
+            });
+            reached.push(table);
+        }
+        Some(joined)
+    }
+
     fn has_private(&self, tables: &Tables) -> bool {
         self.slots
             .iter()
@@ -48,7 +81,7 @@ impl Relation {
 }
 
 /// Flattens a plan, or refuses a node of it by name.
-pub(super) fn flatten(plan: &LogicalPlan, tables: &Tables) -> Result<Relation> {
+pub(super) fn flatten(plan: &LogicalPlan, tables: &Tables, meter: &Meter) -> Result<Relation> {
     match plan {
         LogicalPlan::TableScan(scan) => {
             let found = tables.position(scan.table_name.table());
@@ -76,22 +109,24 @@ pub(super) fn flatten(plan: &LogicalPlan, tables: &Tables) -> Result<Relation> {
                 supplier: None,
             })
         }
-        LogicalPlan::SubqueryAlias(alias) => flatten(&alias.input, tables),
+        LogicalPlan::SubqueryAlias(alias) => flatten(&alias.input, tables, meter),
         LogicalPlan::Filter(filter) => {
-            let mut relation = flatten(&filter.input, tables)?;
+            let mut relation = flatten(&filter.input, tables, meter)?;
             let scope = Scope {
                 schema: filter.input.schema(),
                 columns: &relation.columns,
+                meter,
             };
             let condition = scope.condition(&filter.predicate)?;
             relation.filters.push(condition);
             Ok(relation)
         }
         LogicalPlan::Projection(projection) => {
-            let mut relation = flatten(&projection.input, tables)?;
+            let mut relation = flatten(&projection.input, tables, meter)?;
             let scope = Scope {
                 schema: projection.input.schema(),
                 columns: &relation.columns,
+                meter,
             };
             let columns = projection
                 .expr
@@ -101,7 +136,7 @@ pub(super) fn flatten(plan: &LogicalPlan, tables: &Tables) -> Result<Relation> {
             relation.columns = columns;
             Ok(relation)
         }
-        LogicalPlan::Join(join) => flatten_join(join, tables),
+        LogicalPlan::Join(join) => flatten_join(join, tables, meter),
         LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => Err(refused(
             "limit_before_aggregate",
             "ORDER BY and LIMIT on raw rows let one person's row push out another's",
@@ -121,8 +156,11 @@ pub(super) fn flatten(plan: &LogicalPlan, tables: &Tables) -> Result<Relation> {
     }
 }
 
-fn flatten_join(join: &Join, tables: &Tables) -> Result<Relation> {
-    let (left, right) = (flatten(&join.left, tables)?, flatten(&join.right, tables)?);
+fn flatten_join(join: &Join, tables: &Tables, meter: &Meter) -> Result<Relation> {
+    let (left, right) = (
+        flatten(&join.left, tables, meter)?,
+        flatten(&join.right, tables, meter)?,
+    );
     let private = (left.has_private(tables), right.has_private(tables));
     if private == (true, true) {
         return Err(refused(
@@ -180,6 +218,7 @@ fn flatten_join(join: &Join, tables: &Tables) -> Result<Relation> {
     let scope = Scope {
         schema: &join.schema,
         columns: &columns,
+        meter,
     };
     for (one, other) in &pairs {
         let (one, other) = (scope.bind(one)?, scope.bind(other)?);

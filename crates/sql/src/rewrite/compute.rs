@@ -1,35 +1,36 @@
 //! Terms as functions of the engine: conditions, units, keys, and values clamped to integers. The engine sees columns go in
 //! and results come out; it cannot look inside, so none of its own rules about expressions apply.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use datafusion::arrow::array::{ArrayRef, BinaryBuilder, BooleanArray, Decimal128Array};
+use datafusion::arrow::array::{ArrayRef, BooleanArray, Decimal128Array, LargeBinaryBuilder};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, col,
 };
 
-use crate::analyze::Part;
+use crate::analyze::{Part, PublicKeys};
 use crate::batch::{Columns, engine_error};
 use crate::term::Term;
-use crate::value::{Cell, encode_all};
+use crate::value::{Cell, TEXT_BYTES_MAX, encode_all};
 
 /// Whole numbers as the engine adds them: 128 bits, of which a sum of `2^40` values of 62 bits uses 102.
 pub(super) const SUMS: DataType = DataType::Decimal128(38, 0);
 
 /// What is computed for each row.
 #[derive(Debug)]
-pub(super) enum Output {
+pub(crate) enum Output {
     /// Are all of these true?
     All(Vec<Term>),
     /// The cell as bytes; NULL stays NULL.
     Unit(Term),
-    /// The cells as bytes; NULL if they are none of the given keys.
-    Key(Vec<Term>, Option<Arc<HashSet<Vec<u8>>>>),
+    /// The cells as bytes; NULL if they are none of the given keys. Keys that are not given are of bounded length, whatever
+    /// the cells are: the texts of several share the room of one.
+    Key(Vec<Term>, Option<Arc<PublicKeys>>),
     /// What the row adds to a sum.
     Part(Part),
 }
@@ -57,12 +58,14 @@ impl Output {
     }
 }
 
+/// A function of the engine that computes an output.
 #[derive(Debug)]
-struct Compute {
+pub(crate) struct Compute {
     /// No two are taken for the same.
     id: u64,
-    output: Output,
-    places: Vec<usize>,
+    pub(crate) output: Output,
+    /// The places of the columns that are its arguments.
+    pub(crate) places: Vec<usize>,
     signature: Signature,
 }
 
@@ -81,7 +84,7 @@ impl Hash for Compute {
 }
 
 /// The name of a base column in the engine's plan.
-pub(super) fn base_name(place: usize) -> String {
+pub(crate) fn base_name(place: usize) -> String {
     format!("b{place}")
 }
 
@@ -114,7 +117,8 @@ impl ScalarUDFImpl for Compute {
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(match self.output {
             Output::All(_) => DataType::Boolean,
-            Output::Unit(_) | Output::Key(..) => DataType::Binary,
+            // Large: the keys of all groups stand in one array, which small offsets could not hold.
+            Output::Unit(_) | Output::Key(..) => DataType::LargeBinary,
             Output::Part(_) => SUMS,
         })
     }
@@ -137,7 +141,7 @@ impl ScalarUDFImpl for Compute {
                 Arc::new((0..rows).map(|at| Some(all(at))).collect::<BooleanArray>())
             }
             Output::Unit(term) => {
-                let mut bytes = BinaryBuilder::new();
+                let mut bytes = LargeBinaryBuilder::new();
                 for at in 0..rows {
                     match term.evaluate(&columns.row(at)) {
                         Cell::Null => bytes.append_null(),
@@ -147,10 +151,18 @@ impl ScalarUDFImpl for Compute {
                 Arc::new(bytes.finish())
             }
             Output::Key(terms, public) => {
-                let mut bytes = BinaryBuilder::new();
+                let mut bytes = LargeBinaryBuilder::new();
+                let room = match public {
+                    Some(_) => TEXT_BYTES_MAX,
+                    None => TEXT_BYTES_MAX / terms.len().max(1),
+                };
                 for at in 0..rows {
-                    let key = encode_all(terms.iter().map(|term| term.evaluate(&columns.row(at))));
-                    if public.as_ref().is_some_and(|public| !public.contains(&key)) {
+                    let cells = terms.iter().map(|term| term.evaluate(&columns.row(at)));
+                    let key = encode_all(cells.map(|cell| cell.shortened(room)));
+                    if public
+                        .as_ref()
+                        .is_some_and(|public| !public.known.contains(&key))
+                    {
                         bytes.append_null();
                     } else {
                         bytes.append_value(key);

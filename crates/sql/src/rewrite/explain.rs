@@ -1,13 +1,15 @@
 //! What a plan will do and how far off its answer will be, told before anything is paid or read.
 
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use whit_core::{Confidence, Mechanism};
 
 use super::PrivatePlan;
 use crate::analyze::{Keys, Measured};
+use crate::plan::Statement;
 
 /// A plan in words and numbers. All of it is public.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
     /// `one`, `public` or `private`.
@@ -22,10 +24,12 @@ pub struct Explanation {
     pub rows_per_unit: Option<u32>,
     /// The noise of each aggregate.
     pub noise: Vec<Expected>,
+    /// What a reader might take otherwise.
+    pub notes: Vec<&'static str>,
 }
 
 /// The noise of one aggregate.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Expected {
     /// The aggregate, as SQL.
@@ -90,16 +94,35 @@ impl PrivatePlan {
             rows_per_group: contribution.rows,
             rows_per_unit: contribution.total,
             noise: noise.collect(),
+            notes: self.notes(),
         }
+    }
+
+    fn notes(&self) -> Vec<&'static str> {
+        let mut notes = vec!["rows without a unit are not counted"];
+        if self.stable.statement.relation.supplier.is_some() {
+            notes.push("the outer join supplies keys; what it adds for keys without private rows is not counted");
+        }
+        match self.keys() {
+            Keys::One => {}
+            Keys::Public(_) => notes.push("keys are public: all appear, and rows with other keys are not counted"),
+            Keys::Private => notes.push("keys appear by the number of their units; texts in them are cut to 4096 bytes altogether"),
+        }
+        notes
     }
 
     /// SHA-256 of what the plan computes and releases: layout, aliases of tables and the spelling of keywords do not count.
     /// Together with the catalog's hash and the owner's version of the data it says which stored answer is the same.
     pub fn fingerprint(&self) -> [u8; 32] {
-        // Statements hold lists and numbers only, no maps, so their text is the same each time.
+        // Statements hold lists and numbers only, no maps, so their text is the same each time. Which opening of the tables it is
+        // bound to does not count.
+        let statement = Statement {
+            tables: 0,
+            ..self.stable.statement.clone()
+        };
         let canonical = format!(
             "{:?}\n{:?}\n{:?}",
-            self.stable.statement, self.stable.contribution, self.request
+            statement, self.stable.contribution, self.request
         );
         let mut hash = Sha256::new();
         hash.update(canonical.as_bytes());

@@ -7,7 +7,7 @@
 use std::hash::Hasher;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, BinaryArray, Decimal128Array, UInt64Array};
+use datafusion::arrow::array::{Array, Decimal128Array, LargeBinaryArray, UInt64Array};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::logical_expr::{
@@ -41,9 +41,9 @@ impl std::fmt::Debug for HashKey {
 
 /// The hash of some columns, under the key and for one purpose.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct KeyedHash {
+pub(crate) struct KeyedHash {
     key: HashKey,
-    purpose: &'static str,
+    pub(crate) purpose: &'static str,
     signature: Signature,
 }
 
@@ -83,7 +83,7 @@ impl ScalarUDFImpl for KeyedHash {
             if array.len() != rows {
                 return Err(engine_error());
             }
-            if let Some(bytes) = array.as_any().downcast_ref::<BinaryArray>() {
+            if let Some(bytes) = array.as_any().downcast_ref::<LargeBinaryArray>() {
                 for (hasher, value) in hashers.iter_mut().zip(bytes) {
                     write(hasher, value.unwrap_or_default());
                 }

@@ -1,8 +1,9 @@
 //! The engine's plan: scans and joins, conditions, units, keys and parts, the caps, the sums.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::{Column, JoinType, Result};
 use datafusion::datasource::{MemTable, TableProvider, provider_as_source};
@@ -15,34 +16,33 @@ use super::compute::{Output, base_name, compute};
 use super::keyed_hash::HashKey;
 use super::sum::{sum_of_groups, sum_of_units};
 use crate::analyze::{Keys, StablePlan};
-use crate::batch::{Batches, CsvStream, engine_error, schema};
+use crate::batch::{CsvStream, engine_error, schema};
+use crate::plan::relation::Joined;
+use crate::record::Wanted;
 use crate::table::{Content, Tables};
-use crate::term::{Term, borrow};
-use crate::value::Kind;
+use crate::term::Term;
 
 /// The columns of the bounded relation.
-pub(super) const UNIT: &str = "unit";
-pub(super) const KEY: &str = "key";
+pub(crate) const UNIT: &str = "unit";
+pub(crate) const KEY: &str = "key";
 /// The number of distinct units, after the last sum.
 pub(crate) const UNITS: &str = "units";
 
 /// The names of the columns of parts.
-pub(super) fn part_names(parts: usize) -> impl Iterator<Item = String> {
+pub(crate) fn part_names(parts: usize) -> impl Iterator<Item = String> {
     (0..parts).map(|at| format!("part{at}"))
 }
 
 /// The plan of one execution, under its own key. Its rows: the key, each part's sum, the number of units.
 pub(crate) fn lower(stable: &StablePlan, tables: &Tables, hash: &HashKey) -> Result<LogicalPlan> {
     let statement = &stable.statement;
-    let mut plan = joined(stable, tables)?;
-    if !statement.relation.filters.is_empty() {
-        plan = plan.filter(compute(
-            Output::All(statement.relation.filters.clone()),
-            stable.unit,
-        ))?;
+    let (own, across) = conditions(stable);
+    let mut plan = joined(stable, tables, &own)?;
+    if !across.is_empty() {
+        plan = plan.filter(compute(Output::All(across), stable.unit))?;
     }
     let public = match &stable.keys {
-        Keys::Public(keys) => Some(Arc::new(keys.iter().cloned().collect::<HashSet<_>>())),
+        Keys::Public(keys) => Some(Arc::clone(keys)),
         Keys::One | Keys::Private => None,
     };
     let terms = statement.keys.iter().map(|key| key.term.clone()).collect();
@@ -66,14 +66,45 @@ pub(crate) fn lower(stable: &StablePlan, tables: &Tables, hash: &HashKey) -> Res
     if let Some(total) = contribution.total {
         plan = cap_unit(plan, total, count, hash)?;
     }
-    plan = cap_rows(plan, contribution.rows, count, hash)?;
+    if stable.caps_rows() {
+        plan = cap_rows(plan, contribution.rows, count, hash)?;
+    }
     plan = sum_of_units(plan, count)?;
-    plan = cap_groups(plan, contribution.groups, hash)?;
+    if stable.caps_groups() {
+        plan = cap_groups(plan, contribution.groups, hash)?;
+    }
     sum_of_groups(plan, count)?.build()
 }
 
-/// All tables, joined on the columns that must be equal.
-fn joined(stable: &StablePlan, tables: &Tables) -> Result<LogicalPlanBuilder> {
+/// The conditions on rows of one table, by its slot, and those that look at several. The former are computed before the joins:
+/// terms are total and joins are inner, so it is the same, with less to join.
+fn conditions(stable: &StablePlan) -> (BTreeMap<usize, Vec<Term>>, Vec<Term>) {
+    let relation = &stable.statement.relation;
+    let mut all = Vec::new();
+    for filter in &relation.filters {
+        filter.clone().conjuncts(&mut all);
+    }
+    let (mut own, mut across): (BTreeMap<usize, Vec<Term>>, _) = Default::default();
+    for term in all {
+        let mut columns = BTreeSet::new();
+        term.columns(&mut columns);
+        let slots: BTreeSet<usize> = (columns.iter())
+            .map(|&place| relation.bases[place].slot)
+            .collect();
+        match (slots.first(), slots.len()) {
+            (Some(&slot), 1) => own.entry(slot).or_default().push(term),
+            _ => Vec::push(&mut across, term),
+        }
+    }
+    (own, across)
+}
+
+/// All tables, each with its conditions, joined on the columns that must be equal.
+fn joined(
+    stable: &StablePlan,
+    tables: &Tables,
+    own: &BTreeMap<usize, Vec<Term>>,
+) -> Result<LogicalPlanBuilder> {
     let relation = &stable.statement.relation;
     let mut used = BTreeSet::from([stable.unit]);
     used.extend(relation.equal.iter().flat_map(|&(a, b)| [a, b]));
@@ -90,27 +121,24 @@ fn joined(stable: &StablePlan, tables: &Tables) -> Result<LogicalPlanBuilder> {
         part.columns(&mut used);
     }
     let scan = |slot: usize| -> Result<LogicalPlanBuilder> {
-        let places = used
+        let places: Vec<usize> = used
             .iter()
             .copied()
             .filter(|&place| relation.bases[place].slot == slot)
             .collect();
-        scan(slot, relation.slots[slot], places, stable, tables)
+        let anchor = places.first().copied();
+        let plan = scan(slot, relation.slots[slot], places, stable, tables)?;
+        match (own.get(&slot), anchor) {
+            (Some(terms), Some(anchor)) => plan.filter(compute(Output::All(terms.clone()), anchor)),
+            _ => Ok(plan),
+        }
     };
-    let mut plan = scan(0)?;
-    for slot in 1..relation.slots.len() {
-        let here = |place: usize| relation.bases[place].slot == slot;
-        let before = |place: usize| relation.bases[place].slot < slot;
-        let (mut left, mut right) = (Vec::new(), Vec::new());
-        for &(a, b) in &relation.equal {
-            if before(a) && here(b) {
-                left.push(Column::from_name(base_name(a)));
-                right.push(Column::from_name(base_name(b)));
-            }
-        }
-        if left.is_empty() {
-            return Err(engine_error());
-        }
+    let start = relation.bases[stable.unit].slot;
+    let mut plan = scan(start)?;
+    for Joined { slot, on } in relation.joined_from(start).ok_or_else(engine_error)? {
+        let column = |place: usize| Column::from_name(base_name(place));
+        let on = on.into_iter().map(|(a, b)| (column(a), column(b))).unzip();
+        let (left, right): (Vec<Column>, Vec<Column>) = on;
         plan = plan.join(scan(slot)?.build()?, JoinType::Inner, (left, right), None)?;
     }
     Ok(plan)
@@ -124,35 +152,43 @@ fn scan(
     tables: &Tables,
 ) -> Result<LogicalPlanBuilder> {
     let source = tables.table(table);
-    let columns: Vec<(usize, Kind)> = places
+    let columns: Vec<usize> = places
         .iter()
         .map(|&place| stable.statement.relation.bases[place].column)
-        .map(|column| (column, source.columns[column].1.kind))
         .collect();
+    let kind = |column: usize| source.columns[column].1.kind;
     let names: Vec<String> = places.iter().map(|&place| base_name(place)).collect();
     let schema = schema(
         names
             .iter()
             .map(String::as_str)
-            .zip(columns.iter().map(|column| column.1)),
+            .zip(columns.iter().map(|&column| kind(column))),
     );
     let provider: Arc<dyn TableProvider> = match &source.content {
-        Content::Private { .. } => {
+        Content::Private { unit, .. } => {
+            let wanted = columns.iter().map(|&place| Wanted {
+                place,
+                kind: kind(place),
+                unit: place == *unit,
+            });
+            let header = source.columns.iter().map(|(name, _)| name.clone());
             let stream = CsvStream {
                 path: source.path.clone(),
-                columns,
+                header: header.collect(),
+                wanted: wanted.collect(),
                 schema: Arc::clone(&schema),
             };
             Arc::new(StreamingTable::try_new(schema, vec![Arc::new(stream)])?)
         }
-        Content::Public(rows) => {
-            let mut batches = Batches::new(Arc::clone(&schema));
-            let mut done = Vec::new();
-            for row in rows.iter() {
-                done.extend(batches.push(columns.iter().map(|&(column, _)| borrow(&row[column]))));
-            }
-            done.extend(batches.finish());
-            Arc::new(MemTable::try_new(schema, vec![done])?)
+        Content::Public(batches) => {
+            let named = |batch: &RecordBatch| {
+                let arrays = columns
+                    .iter()
+                    .map(|&column| Arc::clone(batch.column(column)));
+                RecordBatch::try_new(Arc::clone(&schema), arrays.collect())
+            };
+            let named = batches.iter().map(named).collect::<Result<_, _>>()?;
+            Arc::new(MemTable::try_new(schema, vec![named])?)
         }
     };
     LogicalPlanBuilder::scan(format!("t{slot}"), provider_as_source(provider), None)
@@ -204,10 +240,10 @@ mod tests {
                       WindowAggr: windowExpr=[[row_number() PARTITION BY [unit] ORDER BY [whit_unit_rows(unit, key, part0) ASC NULLS LAST, key ASC NULLS LAST, part0 ASC NULLS LAST] ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW AS unit_rank]]
                         Filter: unit IS NOT NULL AND key IS NOT NULL
                           Projection: whit_unit(t0.b0) AS unit, whit_key(t0.b0, t1.b4) AS key, whit_part(t0.b0, t0.b1) AS part0
-                            Filter: whit_all(t0.b0, t0.b1)
-                              Inner Join: t0.b2 = t1.b3
+                            Inner Join: t0.b2 = t1.b3
+                              Filter: whit_all(t0.b0, t0.b1)
                                 TableScan: t0
-                                TableScan: t1
+                              TableScan: t1
         ");
     }
 }

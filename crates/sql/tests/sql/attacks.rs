@@ -1,78 +1,9 @@
 //! Attacks on one person, with and without that person in the data: status, shape and charge must be the same.
 
 use crate::shop::{Shop, at, epsilon, with_delta};
+use crate::victim::{CATALOG, check, world};
 use whit_core::{Delta, Epsilon, Fault};
 use whit_sql::{Asked, Catalog, Cell, Request, Tables};
-
-const CATALOG: &str = r#"
-    [dataset]
-    id = "shop"
-    [budget]
-    epsilon = 10.0
-    delta = 1e-6
-    [defaults]
-    groups_per_unit = 2
-    rows_per_group = 3
-    [table.users]
-    source = "users.csv"
-    unit = "user_id"
-    [table.users.column]
-    user_id = { type = "int" }
-    age = { type = "int", range = [0, 120] }
-    income = { range = [0, 1000] }
-    city = { values = ["Oslo", "Rome"] }
-    [table.cities]
-    source = "cities.csv"
-    public = true
-"#;
-
-/// Everybody, or everybody but the victim, whose cells are as hostile as cells can be.
-fn world(victim: bool) -> Shop {
-    let mut users = String::from("user_id,age,income,city,note\n");
-    for user in 0..50 {
-        users += &format!(
-            "{user},{},{},{},n{user}\n",
-            user + 20,
-            user * 10,
-            ["Oslo", "Rome"][user % 2]
-        );
-    }
-    if victim {
-        users += &format!(
-            "4242,-9223372036854775808,NaN,Rome,\"{}\"\n",
-            "99999999999999999999(".repeat(500)
-        );
-        users += "4242,9223372036854775807,-inf,Atlantis,\"'; DROP TABLE users\"\n";
-        users += "4242,zero,1e999,,\n4242\n4242,0,-0,Oslo,0,more,cells,than,columns\n";
-    }
-    let cities = "city,country\nOslo,NO\nRome,IT\nParis,FR\n";
-    Shop::new(CATALOG, &[("users.csv", &users), ("cities.csv", cities)])
-}
-
-/// The same code with and without the victim; if answered, the same columns, number of rows and event.
-fn check(sql: &str, code: &str) {
-    let (with, without) = (world(true), world(false));
-    for asked in [at(1.0), with_delta(1.0, 1e-6)] {
-        assert_eq!(with.status(sql, asked), code, "{sql}");
-        assert_eq!(without.status(sql, asked), code, "{sql}");
-        let (Ok(one), Ok(other)) = (with.plan(sql, asked), without.plan(sql, asked)) else {
-            let text = |shop: &Shop| shop.plan(sql, asked).expect_err("refused").to_string();
-            assert_eq!(text(&with), text(&without), "{sql}");
-            continue;
-        };
-        assert_eq!(
-            one.event().fingerprint(),
-            other.event().fingerprint(),
-            "{sql}"
-        );
-        let (one, other) = (
-            with.run(&one, 7).expect(sql),
-            without.run(&other, 7).expect(sql),
-        );
-        assert_eq!(one.columns, other.columns, "{sql}");
-        assert_eq!(one.rows.len(), other.rows.len(), "{sql}");
-    }
-}
 
 #[test]
 fn attack_1_division_by_zero_is_null() {
@@ -124,6 +55,23 @@ fn attack_2_casts_and_overflow_fail_for_nobody() {
             "function_not_allowed",
         );
     }
+}
+
+/// Each of the victim's rows meets a thousand public rows; those of others one.
+#[test]
+fn attack_3_a_public_table_multiplies_one_person() {
+    check(
+        "SELECT COUNT(*), SUM(age) FROM users u JOIN crowd c ON u.city = c.city",
+        "answered",
+    );
+    check(
+        "SELECT u.city, COUNT(*) FROM users u JOIN crowd c ON u.city = c.city GROUP BY u.city",
+        "answered",
+    );
+    check(
+        "SELECT COUNT(*) FROM users u JOIN crowd c ON u.city = c.city JOIN crowd d ON c.city = d.city",
+        "join_fan_out",
+    );
 }
 
 #[test]
@@ -431,6 +379,7 @@ fn attack_13_null_is_one_private_key() {
         &[
             ("users.csv", &users),
             ("cities.csv", "city,country\nOslo,NO\n"),
+            ("crowd.csv", "city\n"),
         ],
     );
     let answer = shop

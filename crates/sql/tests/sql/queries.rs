@@ -334,6 +334,21 @@ fn a_plan_explains_itself_without_reading_a_row() {
         .map(|noise| noise.aggregate.as_str())
         .collect();
     assert_eq!(names[0], "count(*)");
+    let outer = "SELECT c.name, COUNT(*) FROM countries c LEFT JOIN orders o ON c.code = o.country GROUP BY c.name";
+    let notes = shop
+        .plan(outer, asked)
+        .expect("a plan")
+        .explain(confidence)
+        .notes;
+    assert!(
+        notes.iter().any(|note| note.contains("outer join")),
+        "{notes:?}"
+    );
+    let inner = explained.notes;
+    assert!(
+        inner.iter().all(|note| !note.contains("outer join")),
+        "{inner:?}"
+    );
 }
 
 #[test]

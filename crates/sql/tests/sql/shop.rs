@@ -14,22 +14,32 @@ use whit_testkit::Seeded;
 pub(crate) struct Shop {
     pub(crate) catalog: Catalog,
     pub(crate) tables: Tables,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Shop {
     pub(crate) fn new(catalog: &str, files: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         for (name, text) in files {
-            write(&directory.path().join(name), text);
+            write(&directory.path().join(name), text.as_bytes());
         }
+        Self::over(catalog, directory)
+    }
+
+    /// The same over files that are there.
+    pub(crate) fn over(catalog: &str, directory: tempfile::TempDir) -> Self {
         let catalog = Catalog::parse(catalog).expect("a catalog");
         let tables = Tables::open(&catalog, directory.path()).expect("tables");
         Self {
             catalog,
             tables,
-            _directory: directory,
+            directory,
         }
+    }
+
+    /// Where one of its files is.
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.directory.path().join(name)
     }
 
     /// Steps 2 to 4: no private row is read.
@@ -56,14 +66,9 @@ impl Shop {
             .reserve(plan.event(), &account, &mut journal)
             .expect("within the cap");
         let confidence = Confidence::new(0.95).expect("a confidence");
-        execute(
-            plan,
-            &self.tables,
-            permit,
-            confidence,
-            &mut Seeded::new(seed),
-        )
-        .map(|(answer, _)| answer)
+        let mut entropy = Seeded::new(seed);
+        let (secrets, _settle) = execute(plan, &self.tables, permit, &mut entropy)?;
+        secrets.release(confidence, &mut entropy)
     }
 
     /// All steps.
@@ -99,6 +104,6 @@ pub(crate) fn with_delta(value: f64, delta: f64) -> Asked {
 }
 
 #[expect(clippy::disallowed_methods, reason = "files of the test's own")]
-fn write(path: &Path, text: &str) {
-    std::fs::write(path, text).expect("written");
+pub(crate) fn write(path: &Path, bytes: &[u8]) {
+    std::fs::write(path, bytes).expect("written");
 }
