@@ -5,11 +5,20 @@
 
 mod account;
 mod account_plot;
+mod budget;
+mod catalogued;
 mod census;
+mod check;
+mod demo;
 mod explain;
+mod init;
+mod ledger;
 mod outcome;
+mod place;
 mod plot;
 mod progress;
+mod query;
+mod sheet;
 mod stats;
 mod table;
 
@@ -30,13 +39,19 @@ struct Arguments {
     #[command(subcommand)]
     command: Command,
 
-    /// How to print: a table for people, or JSON for programs, failures included
-    #[arg(long, global = true, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    /// How to print: a table for people, JSON for programs, failures included, or CSV for the rows of a query
+    #[arg(long, global = true, value_enum, default_value_t = Print::Table)]
+    format: Print,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  whit query 'SELECT weekday, COUNT(*) AS n FROM purchases GROUP BY weekday'
+      Private answers to SQL, paid from a budget; without a catalog, about the bundled shop.
+  whit init visits.csv
+      A first catalog for your own tables: whom to protect, and how much may be spent.
+  whit budget
+      What is left.
   whit stats count --epsilon 1
       How many rows the bundled census data has, give or take a few.
   whit stats mean people.csv --column age --range 0,120 --epsilon 0.5
@@ -57,17 +72,46 @@ Exit codes:
 
 #[derive(Subcommand)]
 enum Command {
+    Query(query::Arguments),
+    Budget(budget::Arguments),
+    Ledger(ledger::Arguments),
+    Init(init::Arguments),
+    Check(check::Arguments),
     Stats(stats::Arguments),
     Explain(explain::Arguments),
     Account(account::Arguments),
 }
 
-/// How to print.
+/// How to print, as it is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum Print {
     /// For people
     Table,
     /// For programs: one object on one line
+    Json,
+    /// For spreadsheets: a header and rows; only for answers of whit query
+    Csv,
+}
+
+impl Print {
+    /// How to print what has no rows.
+    fn format(self) -> Result<Format, Failure> {
+        match self {
+            Self::Table => Ok(Format::Table),
+            Self::Json => Ok(Format::Json),
+            Self::Csv => Err(Failure::invalid(
+                "usage",
+                "only the rows of an answer to whit query are printed as CSV",
+                "use --format table or --format json",
+            )),
+        }
+    }
+}
+
+/// For people or for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Table,
     Json,
 }
 
@@ -99,13 +143,26 @@ fn main() -> ExitCode {
 fn run(arguments: Vec<OsString>, unanswered: &mut bool) -> Result<String, Failure> {
     match Arguments::try_parse_from(arguments) {
         Ok(Arguments { command, format }) => match command {
-            Command::Stats(arguments) => stats::run(arguments, format),
-            Command::Explain(arguments) => explain::run(arguments, format),
-            Command::Account(arguments) => account::run(arguments, format, unanswered),
+            Command::Query(arguments) => query::run(arguments, format),
+            Command::Budget(arguments) => budget::run(arguments, format.format()?),
+            Command::Ledger(arguments) => ledger::run(arguments, format.format()?),
+            Command::Init(arguments) => init::run(arguments, format.format()?),
+            Command::Check(arguments) => check::run(arguments, format.format()?),
+            Command::Stats(arguments) => stats::run(arguments, format.format()?),
+            Command::Explain(arguments) => explain::run(arguments, format.format()?),
+            Command::Account(arguments) => account::run(arguments, format.format()?, unanswered),
         },
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(error.to_string()),
             _ => Err(outcome::usage(&error)),
         },
     }
+}
+
+/// A bound that somebody typed.
+pub(crate) fn whole_number(what: &str, text: &str) -> Result<u32, Failure> {
+    text.trim().parse().map_err(|_| {
+        let reason = format!("{what} is not a whole number below 2^32");
+        Failure::invalid("not_a_number", &reason, "write a whole number such as 10")
+    })
 }

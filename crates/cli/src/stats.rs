@@ -5,15 +5,18 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Arg, Args, Subcommand, ValueEnum};
 use serde::Serialize;
+use whit::session::{Charge, Measured, Remaining};
 use whit::stats::{
     Answer, BINS_DEFAULT, CategoryColumn, NoiseKind, Plan, Range, Request, Share, Statistic,
 };
 use whit::{Bounds, Failure, Neighbours, OsEntropy};
 
+use crate::account::does_not_vanish;
+use crate::catalogued::{self, Catalogued};
 use crate::progress::Progress;
-use crate::{Format, census, table};
+use crate::{Format, census, query, table};
 
 /// Statistics of a CSV file: counts, sums, means, quantiles, tables and more.
 ///
@@ -28,7 +31,8 @@ use crate::{Format, census, table};
 /// If no range is known, --range auto finds one: a quarter of epsilon is spent on a search for bounds between powers of two (see
 /// whit stats bounds), and the rest on the statistic. If nothing is found, that is the answer, for the whole charge.
 ///
-/// Nothing is recorded yet: if you ask again about the same people, the charges add up.
+/// A file that a catalog (whit.toml) names as a private table is paid from its ledger, and the catalog says whom to protect. Of other
+/// files nothing is recorded: if you ask again about the same people, the charges add up.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = false)]
 pub(crate) struct Arguments {
@@ -52,43 +56,43 @@ Examples:
 #[derive(Subcommand)]
 enum Subcommands {
     /// How many rows there are, or how many have something in a column
-    #[command(after_help = COUNT_EXAMPLES)]
+    #[command(after_help = COUNT_EXAMPLES, mut_arg("mechanism", adds_noise))]
     Count(CountArguments),
     /// The sum of a column's values
-    #[command(after_help = SUM_EXAMPLES)]
+    #[command(after_help = SUM_EXAMPLES, mut_arg("mechanism", adds_noise))]
     Sum(ValueArguments),
     /// The mean of a column's values
-    #[command(after_help = MEAN_EXAMPLES)]
+    #[command(after_help = MEAN_EXAMPLES, mut_arg("mechanism", adds_noise))]
     Mean(ValueArguments),
     /// The variance of a column's values
-    #[command(after_help = VARIANCE_EXAMPLES)]
+    #[command(after_help = VARIANCE_EXAMPLES, mut_arg("mechanism", adds_noise))]
     Variance(ValueArguments),
     /// The standard deviation of a column's values
-    #[command(after_help = STDDEV_EXAMPLES)]
+    #[command(after_help = STDDEV_EXAMPLES, mut_arg("mechanism", adds_noise))]
     Stddev(ValueArguments),
     /// How many of a column's values fall in each of several bins
-    #[command(after_help = HISTOGRAM_EXAMPLES)]
+    #[command(after_help = HISTOGRAM_EXAMPLES, mut_arg("mechanism", adds_noise))]
     Histogram(HistogramArguments),
     /// A value with half of a column's values on either side
-    #[command(after_help = MEDIAN_EXAMPLES)]
+    #[command(after_help = MEDIAN_EXAMPLES, mut_arg("mechanism", chooses_number))]
     Median(ValueArguments),
     /// Values below which given shares of a column's values lie
-    #[command(after_help = QUANTILE_EXAMPLES)]
+    #[command(after_help = QUANTILE_EXAMPLES, mut_arg("mechanism", chooses_number))]
     Quantile(QuantileArguments),
     /// A range that holds most of a column's values
-    #[command(after_help = BOUNDS_EXAMPLES)]
+    #[command(after_help = BOUNDS_EXAMPLES, mut_arg("mechanism", searches))]
     Bounds(ColumnArguments),
     /// The most frequent category of a column
-    #[command(after_help = MODE_EXAMPLES)]
+    #[command(after_help = MODE_EXAMPLES, mut_arg("mechanism", chooses_category))]
     Mode(CategoryArguments),
     /// The most frequent categories of a column
-    #[command(after_help = TOP_EXAMPLES)]
+    #[command(after_help = TOP_EXAMPLES, mut_arg("mechanism", chooses_category))]
     Top(TopArguments),
     /// How many different units there are, or how many different values a column has
-    #[command(after_help = DISTINCT_EXAMPLES)]
+    #[command(after_help = DISTINCT_EXAMPLES, mut_arg("mechanism", adds_noise))]
     Distinct(DistinctArguments),
     /// How many rows there are with each combination of categories of several columns
-    #[command(after_help = MARGINALS_EXAMPLES)]
+    #[command(after_help = MARGINALS_EXAMPLES, mut_arg("mechanism", adds_noise))]
     Marginals(MarginalsArguments),
 }
 
@@ -199,6 +203,29 @@ Examples:
 
 The lists are what can stand in the columns, never taken from the data. Rows with another value
 are left out.";
+
+/// Other mechanisms are read, and refused by name: help lists those that pass.
+fn adds_noise(mechanism: Arg) -> Arg {
+    let help = "Which noise: laplace (no delta; the better choice for single numbers, and what is taken if nothing is said) or \
+                gaussian (needs --delta; thinner tails)";
+    mechanism.hide_possible_values(true).help(help)
+}
+
+fn searches(mechanism: Arg) -> Arg {
+    let help = "Which noise: only laplace, which is what is taken if nothing is said";
+    mechanism.hide_possible_values(true).help(help)
+}
+
+fn chooses_number(mechanism: Arg) -> Arg {
+    let help = "How to choose: exponential or, for one quantile and a range with a step, permute-and-flip, which is better; the \
+                best that fits if nothing is said";
+    mechanism.hide_possible_values(true).help(help)
+}
+
+fn chooses_category(mechanism: Arg) -> Arg {
+    let help = "How to choose: only exponential, which is what is taken if nothing is said";
+    mechanism.hide_possible_values(true).help(help)
+}
 
 #[derive(Args)]
 struct CountArguments {
@@ -329,6 +356,15 @@ struct CommonArguments {
         allow_hyphen_values = true
     )]
     confidence: String,
+    /// The catalog that names the file; else whit.toml in its folder or above, if that names it
+    #[arg(long, value_name = "WHIT.TOML")]
+    catalog: Option<PathBuf>,
+    /// The ledger of a catalogued file; else where the catalog says
+    #[arg(long, value_name = "PATH")]
+    ledger: Option<PathBuf>,
+    /// Who asks, and is charged besides the data set, if the file is catalogued
+    #[arg(long, value_name = "NAME")]
+    analyst: Option<String>,
 }
 
 #[derive(Args)]
@@ -378,10 +414,22 @@ enum Relation {
     Replace,
 }
 
+/// Where the rows are, and who pays.
+struct Source {
+    file: Option<PathBuf>,
+    catalog: Option<PathBuf>,
+    ledger: Option<PathBuf>,
+    analyst: Option<String>,
+}
+
 /// Everything that can be refused is refused before a file is opened.
 pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failure> {
-    let (request, file) = arguments.parse()?;
+    let (request, source) = arguments.parse()?;
+    if let Some(found) = source.catalogued()? {
+        return paid(request, source, found, format);
+    }
     let plan = Plan::new(request)?;
+    let file = source.file;
     if file.is_none() && format == Format::Table {
         // Programs read which data it is in the answer. Talk that nobody hears is no reason to stop.
         let _ = writeln!(
@@ -399,10 +447,57 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
                 Some(path) if path == Path::new("-") => "standard input",
                 Some(_) => "file",
             };
-            let answer = &answer;
-            serde_json::to_string(&Printed { answer, data }).expect("an answer is plain data")
+            json(&answer, data, None)
         }
     })
+}
+
+impl Source {
+    /// The private table that the file is, if a catalog says so.
+    fn catalogued(&self) -> Result<Option<Catalogued>, Failure> {
+        let (catalog, ledger) = (self.catalog.as_deref(), self.ledger.as_deref());
+        match &self.file {
+            Some(file) if file != Path::new("-") => catalogued::find(file, catalog, ledger),
+            _ if catalog.is_none() => Ok(None),
+            _ => Err(Failure::invalid(
+                "not_in_catalog",
+                "a catalog was given, but no file that could be in it",
+                "give the path of a file that the catalog names, or leave --catalog out",
+            )),
+        }
+    }
+}
+
+/// A private table is paid from its ledger, and protects whom its catalog says.
+fn paid(
+    request: Request,
+    source: Source,
+    found: Catalogued,
+    format: Format,
+) -> Result<String, Failure> {
+    let Catalogued { place, table } = found;
+    let session = place.open()?;
+    let (analyst, file) = (source.analyst.as_deref(), source.file.as_deref());
+    let rows = || open(file).map_err(|_| whit::Error::Unreadable);
+    let measured = session.measure(&table, request, analyst, rows, &mut OsEntropy::new())?;
+    Ok(match format {
+        Format::Json => json(&measured.answer, "catalogued file", Some(&measured)),
+        Format::Table => {
+            let mut lines = query::left(&measured.remaining, session.catalog().dataset());
+            lines.push(("receipt".into(), measured.receipt.clone()));
+            table::render(&measured.answer) + &table::lines(&lines)
+        }
+    })
+}
+
+fn json(answer: &Answer, data: &str, paid: Option<&Measured>) -> String {
+    let paid = paid.map(|measured| Paid {
+        charge: &measured.charge,
+        remaining: &measured.remaining,
+        receipt: &measured.receipt,
+    });
+    let printed = Printed { answer, data, paid };
+    serde_json::to_string(&printed).expect("an answer is plain data")
 }
 
 #[expect(clippy::disallowed_methods, reason = "a door opens files")]
@@ -444,10 +539,20 @@ struct Printed<'a> {
     #[serde(flatten)]
     answer: &'a Answer,
     data: &'a str,
+    #[serde(flatten)]
+    paid: Option<Paid<'a>>,
+}
+
+/// What a ledger has to say.
+#[derive(Serialize)]
+struct Paid<'a> {
+    charge: &'a Charge,
+    remaining: &'a Remaining,
+    receipt: &'a str,
 }
 
 impl Arguments {
-    fn parse(self) -> Result<(Request, Option<PathBuf>), Failure> {
+    fn parse(self) -> Result<(Request, Source), Failure> {
         match self.statistic {
             Subcommands::Count(arguments) => arguments.parse(),
             Subcommands::Sum(values) => values.parse(Statistic::Sum),
@@ -455,7 +560,7 @@ impl Arguments {
             Subcommands::Variance(values) => values.parse(Statistic::Variance),
             Subcommands::Stddev(values) => values.parse(Statistic::Stddev),
             Subcommands::Histogram(HistogramArguments { bins, values }) => {
-                let bins = whole_number("the number of bins", &bins)?;
+                let bins = crate::whole_number("the number of bins", &bins)?;
                 values.parse(Statistic::Histogram { bins })
             }
             Subcommands::Median(values) => values.parse(Statistic::Median),
@@ -471,7 +576,7 @@ impl Arguments {
                 k,
                 categories: arguments,
             }) => {
-                let k = whole_number("the number of categories to choose", &k)?.into();
+                let k = crate::whole_number("the number of categories to choose", &k)?.into();
                 let categories = categories(&arguments.categories)?;
                 arguments.column.parse(Statistic::Top { k, categories })
             }
@@ -482,59 +587,70 @@ impl Arguments {
 }
 
 impl CountArguments {
-    fn parse(self) -> Result<(Request, Option<PathBuf>), Failure> {
+    fn parse(self) -> Result<(Request, Source), Failure> {
         let mut request = self.common.request(Statistic::Count)?;
         request.column = self.column;
         self.noise.add_to(&mut request)?;
         self.rows.add_to(&mut request)?;
-        Ok((request, self.common.file))
+        Ok((request, self.common.source()))
     }
 }
 
 impl ColumnArguments {
-    fn parse(self, statistic: Statistic) -> Result<(Request, Option<PathBuf>), Failure> {
+    fn parse(self, statistic: Statistic) -> Result<(Request, Source), Failure> {
         let mut request = self.common.request(statistic)?;
         request.column = Some(self.column);
         self.noise.add_to(&mut request)?;
         self.rows.add_to(&mut request)?;
-        Ok((request, self.common.file))
+        Ok((request, self.common.source()))
     }
 }
 
 impl ValueArguments {
-    fn parse(self, statistic: Statistic) -> Result<(Request, Option<PathBuf>), Failure> {
-        let (mut request, file) = self.column.parse(statistic)?;
+    fn parse(self, statistic: Statistic) -> Result<(Request, Source), Failure> {
+        let (mut request, source) = self.column.parse(statistic)?;
         request.range = Some(range(&self.range)?);
-        Ok((request, file))
+        Ok((request, source))
     }
 }
 
 impl DistinctArguments {
-    fn parse(self) -> Result<(Request, Option<PathBuf>), Failure> {
+    fn parse(self) -> Result<(Request, Source), Failure> {
         let values_per_unit = self.values_per_unit.as_deref();
         let values_per_unit = values_per_unit
-            .map(|text| whole_number("the number of values per unit", text))
+            .map(|text| crate::whole_number("the number of values per unit", text))
             .transpose()?;
         let statistic = Statistic::Distinct { values_per_unit };
         let mut request = self.common.request(statistic)?;
         (request.column, request.unit) = (self.column, self.unit);
         self.noise.add_to(&mut request)?;
-        Ok((request, self.common.file))
+        Ok((request, self.common.source()))
     }
 }
 
 impl MarginalsArguments {
-    fn parse(self) -> Result<(Request, Option<PathBuf>), Failure> {
+    fn parse(self) -> Result<(Request, Source), Failure> {
         let columns = category_columns(&self.columns, &self.categories)?;
         let mut request = self.common.request(Statistic::Marginals { columns })?;
         self.noise.add_to(&mut request)?;
         self.rows.add_to(&mut request)?;
-        Ok((request, self.common.file))
+        Ok((request, self.common.source()))
     }
 }
 
 impl CommonArguments {
+    fn source(self) -> Source {
+        Source {
+            file: self.file,
+            catalog: self.catalog,
+            ledger: self.ledger,
+            analyst: self.analyst,
+        }
+    }
+
     fn request(&self, statistic: Statistic) -> Result<Request, Failure> {
+        does_not_vanish("epsilon", &self.epsilon)?;
+        does_not_vanish("confidence", &self.confidence)?;
         let mut request = Request::new(statistic, self.epsilon.parse()?);
         request.confidence = self.confidence.parse()?;
         request.relation = match self.relation {
@@ -547,6 +663,7 @@ impl CommonArguments {
 
 impl NoiseArguments {
     fn add_to(&self, request: &mut Request) -> Result<(), Failure> {
+        does_not_vanish("delta", &self.delta)?;
         request.delta = self.delta.parse()?;
         request.mechanism = self.mechanism.map(|mechanism| match mechanism {
             Mechanism::Laplace => NoiseKind::Laplace,
@@ -563,37 +680,86 @@ impl RowsArguments {
         request.unit = self.unit;
         let rows_per_unit = self.rows_per_unit.as_deref();
         request.rows_per_unit = rows_per_unit
-            .map(|text| whole_number("the number of rows per unit", text))
+            .map(|text| crate::whole_number("the number of rows per unit", text))
             .transpose()?;
         Ok(())
     }
-}
-
-fn whole_number(what: &str, text: &str) -> Result<u32, Failure> {
-    text.trim().parse().map_err(|_| {
-        let reason = format!("{what} is not a whole number below 2^32");
-        Failure::invalid("not_a_number", &reason, "write a whole number such as 10")
-    })
 }
 
 fn range(text: &str) -> Result<Range, Failure> {
     if text.trim() == "auto" {
         return Ok(Range::Auto);
     }
-    let number = |text: &str| text.trim().parse::<f64>().ok();
-    let numbers: Option<Vec<f64>> = text.split(',').map(number).collect();
-    match numbers.as_deref() {
-        Some(&[lower, upper]) => Ok(Bounds::new(lower, upper)?.into()),
-        Some(&[lower, upper, step]) => Ok(Range::with_step(lower, upper, step)?),
-        _ => {
-            let suggestion = "write the lower and the upper end, such as --range 0,120 or --range -5,5, or --range auto";
-            Err(Failure::invalid(
-                "not_a_range",
-                "the range is not two numbers with a comma between them, or three with a step",
-                suggestion,
-            ))
-        }
+    let wrong = |reason: &str| {
+        let suggestion = "write the lower and the upper end with a comma between, such as --range 0,120 or --range -5,5; a step \
+                          after another comma, such as --range 0,120,1; or --range auto";
+        Failure::invalid("not_a_range", reason, suggestion)
+    };
+    let mut numbers = Vec::new();
+    for (place, part) in ["lower end", "upper end", "step"]
+        .into_iter()
+        .zip(text.split(','))
+    {
+        let part = part.trim();
+        numbers.push(part.parse::<f64>().map_err(|_| {
+            wrong(&match part {
+                "" => format!("the {place} of the range is missing"),
+                _ => format!("the {place} of the range, {part:?}, is not a number"),
+            })
+        })?);
     }
+    match (numbers.as_slice(), text.split(',').count()) {
+        (&[lower, upper], _) => {
+            let bounds = Bounds::new(lower, upper);
+            Ok(bounds
+                .map_err(|error| no_range(lower, upper, Failure::new(&error)))?
+                .into())
+        }
+        (&[lower, upper, step], 3) => {
+            let range = Range::with_step(lower, upper, step);
+            Ok(range.map_err(|error| no_range(lower, upper, Failure::new(&error)))?)
+        }
+        (&[_], _) => Err(wrong("the range is one number, where two are needed")),
+        (_, parts) => Err(wrong(&format!(
+            "the range has {parts} parts, where two ends and perhaps a step are needed"
+        ))),
+    }
+}
+
+/// Why there are no values between two numbers.
+fn no_range(lower: f64, upper: f64, failure: Failure) -> Failure {
+    if failure.code() != "empty_range" {
+        return failure;
+    }
+    let (reason, suggestion) = if lower.is_nan() || upper.is_nan() {
+        (
+            "an end of the range is no number".to_owned(),
+            "write both ends as numbers, such as --range 0,120".to_owned(),
+        )
+    } else if lower.is_infinite() || upper.is_infinite() {
+        (
+            "an end of the range is infinite".to_owned(),
+            "write finite ends, such as --range 0,120; values beyond count as the ends. If you know none, --range auto searches for them"
+                .to_owned(),
+        )
+    } else if lower > upper {
+        (
+            format!("the lower end of the range, {lower}, is above the upper one, {upper}"),
+            format!("write the lower end first: --range {upper},{lower}"),
+        )
+    } else if lower == upper {
+        (
+            format!("both ends of the range are {lower}"),
+            "write two different ends, such as --range 0,120".to_owned(),
+        )
+    } else {
+        (
+            "the ends of the range are too far away, or too close together to tell values between them apart".to_owned(),
+            "write ends within 1e270 of zero that differ by more than a billionth of a billionth of the larger one and, with a step, by a step or more"
+                .to_owned(),
+        )
+    };
+    Failure::invalid("empty_range", &reason, &suggestion)
 }
 
 fn shares(text: &str) -> Result<Vec<Share>, Failure> {

@@ -6,7 +6,7 @@
 //!
 //! All of this happens in a copy of the workspace that it is called in, as it is now, changes included, so that it may be edited meanwhile. The first clean run is of
 //! all tests; those that tell of no seed do the same every time and are left out of the others. A mutant's tests end with the first that fails. With
-//! `WHIT_LONG=1` nothing is left out and all tests have their long form.
+//! `WHIT_LONG=1` (about twice as long) the first clean run is that of the long forms, and each bug must be noticed under two fresh seeds.
 //!
 //! The result is not zero if a mutant survives, does not compile or is not found in its file, or if a test fails without one.
 
@@ -15,8 +15,9 @@
     reason = "a tool that edits a copy of the source"
 )]
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
@@ -75,6 +76,24 @@ struct Outcome {
     output: String,
 }
 
+/// Removes what an earlier state of the workspace has left in the copy.
+fn remove_others(folder: &Path, copy: &Path, files: &BTreeSet<&str>) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            remove_others(&path, copy, files);
+            continue;
+        }
+        let name = path.strip_prefix(copy).ok().and_then(Path::to_str);
+        if name.is_none_or(|name| !files.contains(name)) {
+            std::fs::remove_file(&path).expect("target can be written");
+        }
+    }
+}
+
 impl Workshop {
     /// Copies the workspace with the changes that are not committed.
     fn open() -> Self {
@@ -93,7 +112,10 @@ impl Workshop {
             .current_dir(&root)
             .output()
             .expect("git");
-        for file in String::from_utf8(files.stdout).expect("text").lines() {
+        let files = String::from_utf8(files.stdout).expect("text");
+        let files: BTreeSet<&str> = files.lines().collect();
+        remove_others(&copy, &copy, &files);
+        for file in files {
             // A file that is gone, but not from the index, is not copied.
             let Ok(content) = std::fs::read(root.join(file)) else {
                 continue;
@@ -127,8 +149,14 @@ impl Workshop {
             let (start, mut tests, mut failed) = (Instant::now(), 0, Vec::new());
             for (binary, seeded) in builds.iter().zip(&mut seeded) {
                 progress(&format!("clean run {run} of {CLEAN_RUNS}"));
-                let outcome = if run == 1 || long() {
-                    let outcome = Self::run(binary, &["--show-output"], Until::TheEnd);
+                let outcome = if run == 1 {
+                    if long() {
+                        let outcome = Self::run(binary, &[], Until::TheEnd, Samples::Long);
+                        tests += outcome.passed + outcome.failed.len();
+                        failed.extend(outcome.failed);
+                    }
+                    let show = &["--show-output"];
+                    let outcome = Self::run(binary, show, Until::TheEnd, Samples::Usual);
                     seeded.clone_from(&outcome.seeded);
                     outcome
                 } else if seeded.is_empty() {
@@ -136,7 +164,7 @@ impl Workshop {
                 } else {
                     let mut only = vec!["--exact"];
                     only.extend(seeded.iter().map(String::as_str));
-                    Self::run(binary, &only, Until::TheEnd)
+                    Self::run(binary, &only, Until::TheEnd, Samples::Usual)
                 };
                 tests += outcome.passed + outcome.failed.len();
                 if !outcome.failed.is_empty() {
@@ -202,15 +230,25 @@ impl Workshop {
             eprintln!("{said}");
             "it does not compile".to_owned()
         })?;
-        let outcome = Self::run(&binary, &[mutant.tests], Until::OneFails);
-        let failed = outcome.failed.into_iter().next();
-        failed.ok_or_else(|| format!("{} tests pass", outcome.passed))
+        let mut noticed = Err("nothing was run".to_owned());
+        for _ in 0..if long() { 2 } else { 1 } {
+            let tests = [mutant.tests];
+            let outcome = Self::run(&binary, &tests, Until::OneFails, Samples::Usual);
+            let failed = outcome.failed.into_iter().next();
+            noticed = failed.ok_or_else(|| format!("{} tests pass", outcome.passed));
+            if noticed.is_err() {
+                break;
+            }
+        }
+        noticed
     }
 
     /// Builds the unit tests of a package: the program, or what the compiler said.
     fn build(&self, package: &str) -> Result<Program, String> {
         let output = Command::new(env!("CARGO"))
-            .args(["test", "--package", package, "--lib", "--no-run"])
+            // Without the session nothing here needs the engine of private SQL, which takes long to build.
+            .args(["test", "--package", package, "--no-default-features"])
+            .args(["--lib", "--no-run"])
             .args(["--message-format", "json-render-diagnostics"])
             .current_dir(&self.copy)
             .env("CARGO_TARGET_DIR", &self.target)
@@ -234,8 +272,13 @@ impl Workshop {
     }
 
     /// Runs tests with fresh seeds.
-    fn run(program: &Program, arguments: &[&str], until: Until) -> Outcome {
+    fn run(program: &Program, arguments: &[&str], until: Until, samples: Samples) -> Outcome {
+        let long = match samples {
+            Samples::Usual => "0",
+            Samples::Long => "1",
+        };
         let mut child = Command::new(&program.path)
+            .env("WHIT_LONG", long)
             .args(arguments)
             .args(["--format", "pretty"])
             .current_dir(&program.package)
@@ -292,6 +335,12 @@ impl Workshop {
         }
         outcome
     }
+}
+
+/// How many samples statistical tests draw.
+enum Samples {
+    Usual,
+    Long,
 }
 
 /// When a run of tests ends.

@@ -33,6 +33,11 @@ impl Failure {
         Self::with(FaultKind::Invalid, code, reason, suggestion)
     }
 
+    /// What a door does not do by a rule of its own.
+    pub fn refused(code: &str, reason: &str, suggestion: &str) -> Self {
+        Self::with(FaultKind::Refused, code, reason, suggestion)
+    }
+
     /// A broken invariant of the door itself.
     pub fn bug(code: &str, reason: &str, suggestion: &str) -> Self {
         Self::with(FaultKind::Bug, code, reason, suggestion)

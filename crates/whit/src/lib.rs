@@ -40,6 +40,7 @@
 //!
 //! # What is where
 //!
+//! - `session`: private SQL over tables whose owner declared whom to protect, paid from a ledger.
 //! - [`stats`]: statistics of a CSV file, from request to answer.
 //! - [`explain`]: what a guarantee means for one person.
 //! - [`account`]: what many mechanisms on the same data cost together, and how much noise a budget needs.
@@ -54,6 +55,8 @@ mod error;
 pub mod explain;
 mod failure;
 mod rows;
+#[cfg(feature = "session")]
+pub mod session;
 pub mod stats;
 
 pub use whit_accounting as accounting;

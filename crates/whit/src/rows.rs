@@ -107,10 +107,22 @@ impl<R: Read> Rows<R> {
     }
 }
 
+/// Longest name of a unit, as in private SQL.
+const UNIT_BYTES_MAX: usize = 4096;
+
 impl Row<'_> {
     /// The cell without the white space around it. Empty if the row is too short.
     pub(crate) fn cell(&self, column: Column) -> &[u8] {
         self.0.get(column.0).unwrap_or_default().trim_ascii()
+    }
+
+    /// Whom the row belongs to: the name without the white space around it. None if there is none, or none that can be told from
+    /// others, since it is too long or no text: if it were cut or mended, two units would share one bound, and one of them
+    /// would move the other's rows. Private SQL reads units in the same way.
+    pub(crate) fn owner(&self, column: Column) -> Option<&[u8]> {
+        let cell = self.0.get(column.0).unwrap_or_default();
+        let is_told_apart = cell.len() <= UNIT_BYTES_MAX && std::str::from_utf8(cell).is_ok();
+        Some(cell.trim_ascii()).filter(|name| is_told_apart && !name.is_empty())
     }
 
     /// The cell as a number. What is none is `NaN`; what is too large is infinite.
@@ -124,6 +136,25 @@ impl Row<'_> {
 mod tests {
     use super::*;
     use std::io::{self, Cursor};
+
+    #[test]
+    fn units_are_names_that_can_be_told_apart() {
+        let long = "x".repeat(UNIT_BYTES_MAX);
+        let csv = [
+            b"u,x\n a ,1\na,2\n\xff,3\n \t,4\n".as_slice(),
+            format!("{long},5\n{long}x,6\n").as_bytes(),
+        ]
+        .concat();
+        let mut rows = Rows::open(csv.as_slice(), None).expect("a header");
+        let unit = rows.column("u").expect("named once");
+        let owners = std::iter::from_fn(|| {
+            let row = rows.next()?;
+            Some(row.owner(unit).map(<[u8]>::to_vec))
+        });
+        let a = Some(b"a".to_vec());
+        let expected = [a.clone(), a, None, None, Some(long.into_bytes()), None];
+        assert_eq!(owners.collect::<Vec<_>>(), expected);
+    }
 
     fn numbers(csv: &[u8]) -> Vec<f64> {
         let mut rows = Rows::open(csv, None).expect("a header");

@@ -14,9 +14,13 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 mod account;
+mod account_words;
 mod answers;
 mod house;
+mod kill;
+mod query;
 mod refusals;
+mod stats_words;
 mod text;
 
 /// Stands in private cells, and must never come out.
@@ -153,8 +157,19 @@ const COMMON_KEYS: [&str; 13] = [
     "data",
 ];
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 26] = [
     "",
+    "query",
+    "budget",
+    "ledger",
+    "ledger show",
+    "ledger verify",
+    "ledger cap",
+    "ledger accept",
+    "ledger resume",
+    "ledger recover",
+    "init",
+    "check",
     "stats",
     "stats count",
     "stats sum",

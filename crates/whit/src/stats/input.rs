@@ -5,7 +5,7 @@ use std::io::Read;
 use whit_core::Neighbours;
 use whit_mechanism::Contribution;
 
-use super::{Request, Statistic};
+use super::Request;
 use crate::rows::{Column, Row, Rows};
 use crate::{Error, Result};
 
@@ -27,13 +27,7 @@ pub(crate) enum Owner {
 impl<C: Read> Input<C> {
     /// Reads the header. Complaints are about that only.
     pub(crate) fn open(csv: C, request: &Request, contribution: Contribution) -> Result<Self> {
-        let names: Vec<&str> = match &request.statistic {
-            Statistic::Marginals { columns } => columns
-                .iter()
-                .map(|column| column.column.as_str())
-                .collect(),
-            _ => request.column.as_deref().into_iter().collect(),
-        };
+        let names = request.columns();
         let unit = request.unit.as_deref();
         let rows = Rows::open(csv, names.first().copied().or(unit))?;
         let columns = names
@@ -76,8 +70,10 @@ impl<C: Read> Input<C> {
                 let row = self.rows.next()?;
                 let owner = match self.unit {
                     None => Owner::Row(number),
-                    Some(unit) if row.cell(unit).is_empty() => continue,
-                    Some(unit) => Owner::Unit(row.cell(unit).into()),
+                    Some(unit) => match row.owner(unit) {
+                        Some(name) => Owner::Unit(name.into()),
+                        None => continue,
+                    },
                 };
                 number += 1;
                 return Some((owner, item(&row, &self.columns)));

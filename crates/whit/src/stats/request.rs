@@ -83,6 +83,17 @@ impl Request {
         }
     }
 
+    /// The columns that it is computed on.
+    pub fn columns(&self) -> Vec<&str> {
+        match &self.statistic {
+            Statistic::Marginals { columns } => columns
+                .iter()
+                .map(|column| column.column.as_str())
+                .collect(),
+            _ => self.column.as_deref().into_iter().collect(),
+        }
+    }
+
     /// For distinct counts it is different values that a unit has few of, not rows.
     fn distinct_contribution(&self, values_per_unit: Option<u32>) -> Result<Contribution> {
         if self.rows_per_unit.is_some() {

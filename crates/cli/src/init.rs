@@ -1,0 +1,106 @@
+//! `whit init`: a first catalog.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use whit::Failure;
+use whit::session::{catalog, header};
+
+use crate::Format;
+use crate::place::CATALOG;
+
+/// Writes a first whit.toml for CSV files.
+///
+/// Only the header line of each file is read: what its columns hold, whose its rows are and what may be public is the owner's to say,
+/// in the lines that are marked. Then whit check looks the catalog over, and whit query asks.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// CSV files, each of which becomes a table
+    #[arg(value_name = "FILE.csv", required = true)]
+    files: Vec<PathBuf>,
+    /// What the data set is called in its ledger; else as this folder is
+    #[arg(long, value_name = "NAME")]
+    dataset: Option<String>,
+    /// Where to write the catalog; files are named relative to its folder
+    #[arg(long, value_name = "PATH", default_value = CATALOG)]
+    output: PathBuf,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  whit init visits.csv
+  whit init visits.csv wards.csv --dataset hospital
+      The second may become public = true.";
+
+pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failure> {
+    let folder = arguments.output.parent().unwrap_or(Path::new(""));
+    let mut files = Vec::new();
+    for path in &arguments.files {
+        let name = relative(path, folder)?;
+        files.push((name, header(path)?));
+    }
+    let dataset = match arguments.dataset {
+        Some(name) => name,
+        None => folder_name(folder),
+    };
+    let text = catalog::draft(&dataset, &files)?;
+    write_new(&arguments.output, &text)?;
+    let path = arguments.output.display();
+    match format {
+        Format::Json => Ok(json!({ "catalog": path.to_string() }).to_string()),
+        Format::Table => Ok(format!(
+            "wrote {path}\nNow say in it whose the rows are (unit) and what the columns hold; then run whit check."
+        )),
+    }
+}
+
+/// As the catalog will find it.
+fn relative(path: &Path, folder: &Path) -> Result<String, Failure> {
+    let inner = path.strip_prefix(folder).unwrap_or(path);
+    let is_beside = folder.as_os_str().is_empty() || inner != path || path.is_absolute();
+    match inner.to_str() {
+        Some(name) if is_beside => Ok(name.to_owned()),
+        _ => Err(Failure::invalid(
+            "file_elsewhere",
+            &format!(
+                "the file {path:?} is not below the folder of the catalog, or its name is no text"
+            ),
+            "write the catalog beside its files, or give their whole paths",
+        )),
+    }
+}
+
+fn folder_name(folder: &Path) -> String {
+    let whole = folder.canonicalize().or_else(|_| std::env::current_dir());
+    let name = whole
+        .ok()
+        .and_then(|whole| Some(whole.file_name()?.to_str()?.to_owned()));
+    name.unwrap_or_else(|| "data".into())
+}
+
+/// Never over another file.
+#[expect(clippy::disallowed_methods, reason = "a door writes files")]
+fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| {
+            let (reason, suggestion) = if error.kind() == std::io::ErrorKind::AlreadyExists {
+                (
+                    format!("{path:?} is there already"),
+                    "edit it, or give --output another path",
+                )
+            } else {
+                (
+                    format!("{path:?} cannot be written: {error}"),
+                    "give --output a path that you may write to",
+                )
+            };
+            Failure::invalid("catalog_not_written", &reason, suggestion)
+        })
+}

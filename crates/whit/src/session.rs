@@ -1,0 +1,319 @@
+//! # A question, room by room
+//! A [`Session`] ties a catalog, its tables and its ledger together. [`Session::query`] is the path of every private answer, as
+//! nine calls: units, parse, analyze, rewrite, price, reserve, execute, release, settle. Each takes what the one before made, and
+//! none can be left out: an answer needs a permit, a permit needs a journal, and a permit runs the plan it was paid for.
+//!
+//! ```
+//! use whit::session::{Asked, Catalog, Question, Session};
+//! use whit::{Epsilon, OsEntropy};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path();
+//! # std::fs::write(folder.join("visits.csv"), "person,city\nann,Rome\nben,Oslo\nann,Oslo\n")?;
+//! let catalog = Catalog::parse(r#"
+//!     [dataset]
+//!     id = "visits"
+//!     [budget]
+//!     epsilon = 1.0
+//!     [table.visits]
+//!     source = "visits.csv"
+//!     unit = "person"
+//!     [table.visits.column]
+//!     city = { values = ["Oslo", "Rome"] }
+//! "#)?;
+//! let session = Session::open(catalog, folder, &folder.join("whit.ledger"))?;
+//!
+//! let mut question = Question::new("SELECT city, COUNT(*) AS n FROM visits GROUP BY city");
+//! question.asked = Asked {
+//!     epsilon: Some(Epsilon::new(0.5)?),
+//!     groups_per_unit: Some(2),
+//!     rows_per_group: Some(1),
+//!     ..Asked::default()
+//! };
+//! let reply = session.query(&question, &mut OsEntropy::new())?;
+//! assert_eq!(reply.answer.rows.len(), 2);
+//! assert_eq!(reply.remaining.dataset.epsilon, 0.5);
+//!
+//! // The same question again is the same answer, and costs nothing.
+//! let again = session.query(&question, &mut OsEntropy::new())?;
+//! assert!(again.reused && again.answer == reply.answer);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! There is no answer without a permit,
+//! ```compile_fail,E0308
+//! # use whit::session::PrivatePlan;
+//! # use whit_sql::{Tables, execute};
+//! fn look(plan: &PrivatePlan, tables: &Tables, entropy: &mut whit::OsEntropy) {
+//!     let _ = execute(plan, tables, (), entropy);
+//! }
+//! ```
+//! and no permit without a journal.
+//! ```compile_fail,E0277
+//! # use whit::accounting::reserve::{Account, Filter, Permit};
+//! # use whit::core::Event;
+//! fn pay_nobody(filter: Filter, event: &Event, account: &Account) {
+//!     let _ = filter.reserve(event, account, &mut ());
+//! }
+//! ```
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use whit_accounting::budget::{Cost, Mode};
+use whit_accounting::price;
+use whit_accounting::reserve::{Account, Filter, Level, Standing};
+use whit_core::{Confidence, Delta, Entropy, Neighbours};
+use whit_ledger::{Found, Key, Ledger, Terms};
+use whit_sql::catalog::Promise;
+use whit_sql::{StablePlan, Statement, Tables, execute};
+
+mod error;
+mod reply;
+mod statistic;
+
+pub use error::{Error, Result};
+pub use reply::{Charge, Explained, Left, Remaining, Reply};
+pub use statistic::Measured;
+pub use whit_ledger as ledger;
+pub use whit_sql::{
+    Answer, AnswerColumn, Asked, Catalog, Cell, Explanation, Kind, PrivatePlan, Request, Value,
+    catalog, header,
+};
+
+use reply::Stored;
+
+/// Tables whose owner declared whom to protect, and the budget for asking about them. One session serves many threads.
+#[derive(Debug)]
+pub struct Session {
+    catalog: Catalog,
+    tables: Tables,
+    ledger: Ledger,
+    filter: Filter,
+}
+
+/// What an analyst asks.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Question {
+    /// The statement.
+    pub sql: String,
+    /// What it may cost and how much of a unit it may use. The catalog says what is left out here.
+    pub asked: Asked,
+    /// How often the intervals are to hold the value without noise.
+    pub confidence: Confidence,
+    /// Who asks.
+    pub analyst: Option<String>,
+}
+
+impl Question {
+    /// The statement, with everything else as the catalog has it.
+    pub fn new(sql: impl Into<String>) -> Self {
+        Self {
+            sql: sql.into(),
+            asked: Asked::default(),
+            confidence: Confidence::new(0.95).expect("a probability"),
+            analyst: None,
+        }
+    }
+}
+
+impl Session {
+    /// Opens the tables of a catalog that lies in `folder`, and its ledger, which is made if it was never there. Of private tables
+    /// only the headers are read.
+    pub fn open(catalog: Catalog, folder: &Path, ledger: &Path) -> Result<Self> {
+        let tables = Tables::open(&catalog, folder)?;
+        let terms = terms(&catalog);
+        let ledger = Ledger::open(ledger, &terms)?;
+        Ok(Self {
+            catalog,
+            tables,
+            ledger,
+            filter: Filter::new(terms.mode),
+        })
+    }
+
+    /// A private answer with its error bars, paid before a row is read.
+    pub fn query(&self, question: &Question, entropy: &mut impl Entropy) -> Result<Reply> {
+        let account = self.account(question.analyst.as_deref())?;
+        // Up to the price everything is a function of the statement, the catalog and public tables.
+        let request = Request::new(question.asked, &self.catalog)?;
+        let statement = Statement::parse(&question.sql, &self.tables)?;
+        let stable = StablePlan::analyze(statement, &request, &self.tables)?;
+        let plan = PrivatePlan::rewrite(stable, &request, &self.tables)?;
+        let charge = self.price(&plan)?;
+        // An answer that left already says nothing new.
+        let key = match self.stored(&plan, question.confidence, &account)? {
+            Before::Answered(stored, receipt) => {
+                let remaining = self.remaining(&account)?;
+                return Ok(Reply::reused(*stored, remaining, receipt));
+            }
+            Before::Not(key) => key,
+        };
+        let mut journal = self.ledger.charge(key, plan.fingerprint());
+        let filter = self.filter.with_delta(request.delta());
+        let permit = filter.reserve(plan.event(), &account, &mut journal)?;
+        let charged = permit.sequence();
+        let executed = execute(&plan, &self.tables, permit, entropy);
+        let (secrets, redeemed) = self.or_suspend(charged, executed)?;
+        let released = secrets.release(question.confidence, entropy);
+        let answer = self.or_suspend(charged, released)?;
+        let stored = Stored { answer, charge };
+        let receipt = self.ledger.settle(redeemed, &stored.text())?;
+        Ok(Reply::fresh(stored, self.remaining(&account)?, receipt))
+    }
+
+    /// What a question would cost and how far off its answer would be. Reads no private row, charges nothing.
+    pub fn explain(&self, question: &Question) -> Result<Explained> {
+        let account = self.account(question.analyst.as_deref())?;
+        let request = Request::new(question.asked, &self.catalog)?;
+        let statement = Statement::parse(&question.sql, &self.tables)?;
+        let stable = StablePlan::analyze(statement, &request, &self.tables)?;
+        let plan = PrivatePlan::rewrite(stable, &request, &self.tables)?;
+        Ok(Explained {
+            explanation: plan.explain(question.confidence),
+            charge: self.price(&plan)?,
+            remaining: self.remaining(&account)?,
+        })
+    }
+
+    /// What is left for whoever asks, at every level.
+    pub fn budget(&self, analyst: Option<&str>) -> Result<Remaining> {
+        self.remaining(&self.account(analyst)?)
+    }
+
+    /// Where the levels stand that an analyst is charged at.
+    pub fn standings(&self, analyst: Option<&str>) -> Result<Vec<Standing>> {
+        Ok(self.ledger.standings(&self.account(analyst)?)?)
+    }
+
+    /// The catalog that the session was opened with.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// The ledger behind it.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// That a statement failed after its charge is a bit about the data that nobody has paid for. So that there are not many, nothing
+    /// more is charged until the owner has looked into it.
+    fn or_suspend<T>(&self, charged: u64, executed: whit_sql::Result<T>) -> Result<T> {
+        if let Err(whit_sql::Error::Execution) = executed {
+            self.ledger.suspend(charged)?;
+        }
+        Ok(executed?)
+    }
+
+    /// What the statement is on its own, and what it adds to the sums of the ledger.
+    fn price(&self, plan: &PrivatePlan) -> Result<Charge> {
+        let delta = plan.request().delta();
+        let alone = price(plan.event(), delta)?;
+        let cost = self.filter.with_delta(delta).cost(plan.event())?;
+        Ok(Charge::new(alone, &cost))
+    }
+
+    fn account(&self, analyst: Option<&str>) -> Result<Account> {
+        let team = self.catalog.people().team_of(analyst)?;
+        let mut account = Account::new(self.catalog.dataset())?;
+        if let Some(team) = team {
+            account = account.team(team)?;
+        }
+        if let Some(analyst) = analyst {
+            account = account.analyst(analyst)?;
+        }
+        Ok(account)
+    }
+
+    fn remaining(&self, account: &Account) -> Result<Remaining> {
+        Ok(Remaining::new(&self.ledger.standings(account)?))
+    }
+
+    /// The answer that this account got to the same question about the same version of the data, or the key to charge a new
+    /// one under. A charge whose answer was lost, or is not there yet, stays charged; asking again is another charge.
+    fn stored(
+        &self,
+        plan: &PrivatePlan,
+        confidence: Confidence,
+        account: &Account,
+    ) -> Result<Before> {
+        let mut question = Sha256::new();
+        question.update(plan.fingerprint());
+        question.update(self.catalog.hash());
+        question.update(confidence.value().to_bits().to_be_bytes());
+        let version = self.catalog.version().unwrap_or_default();
+        // Names may hold anything, so each is preceded by its length.
+        let names = account.levels().into_iter().map(|level| level.to_string());
+        for text in names.chain([version.to_owned()]) {
+            question.update((text.len() as u64).to_be_bytes());
+            question.update(text);
+        }
+        let question: [u8; 32] = question.finalize().into();
+        // Ends at the first key that was never charged: there are as many as times that an answer was lost.
+        for attempt in 0_u64.. {
+            let key = Key::new(&format!("statement {attempt} {question:?}"));
+            match self.ledger.find(key)? {
+                Some(Found::Answered {
+                    answer, receipt, ..
+                }) => {
+                    let stored = Stored::read(&answer).ok_or(Error::Unreadable)?;
+                    return Ok(Before::Answered(Box::new(stored), receipt));
+                }
+                Some(_) => {}
+                None => return Ok(Before::Not(key)),
+            }
+        }
+        Err(Error::Unreadable)
+    }
+}
+
+/// Was the question answered before?
+enum Before {
+    Answered(Box<Stored>, whit_ledger::Receipt),
+    Not(Key),
+}
+
+/// Do the tables have the columns that the catalog speaks of? Reads headers, and public tables.
+pub fn check(catalog: &Catalog, folder: &Path) -> Result<()> {
+    Tables::open(catalog, folder)?;
+    Ok(())
+}
+
+/// What a catalog promises, as a ledger keeps it.
+pub fn terms(catalog: &Catalog) -> Terms {
+    let (epsilon, delta) = catalog.budget();
+    let mut caps = vec![(Level::Dataset, epsilon, delta)];
+    caps.extend(catalog.people().promises().map(|promise| match promise {
+        Promise::Team(name, epsilon, delta) => (Level::Team(name.into()), epsilon, delta),
+        Promise::Analyst(name, epsilon, delta) => (Level::Analyst(name.into()), epsilon, delta),
+        _ => (Level::Dataset, epsilon, delta),
+    }));
+    Terms {
+        dataset: catalog.dataset().to_owned(),
+        catalog: catalog.hash(),
+        mode: mode(delta),
+        neighbours: Neighbours::AddRemove,
+        caps,
+    }
+}
+
+/// Budgets with a delta add up concentrated losses, the others epsilons.
+fn mode(delta: Delta) -> Mode {
+    if delta == Delta::ZERO {
+        Mode::Pure
+    } else {
+        Mode::Zcdp
+    }
+}
+
+/// What a cost adds in zCDP mode.
+fn concentrated(cost: &Cost) -> Option<(f64, f64)> {
+    let sums = cost.sums();
+    (cost.mode() == Mode::Zcdp).then(|| (sums.loss.to_f64_up(), sums.delta.to_f64_up()))
+}
+
+#[cfg(test)]
+mod tests;

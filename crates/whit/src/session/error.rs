@@ -1,0 +1,142 @@
+//! Why a session has no answer.
+
+use thiserror::Error as ThisError;
+use whit_accounting::reserve::{Refusal, Unreserved};
+use whit_core::{Fault, FaultKind};
+
+/// A question that cannot be answered, or a ledger that does not let it.
+#[derive(Clone, Debug, PartialEq, ThisError)]
+#[non_exhaustive]
+pub enum Error {
+    /// The catalog or the statement does not pass.
+    #[error(transparent)]
+    Sql(#[from] whit_sql::Error),
+    /// The ledger refuses, or stopped.
+    #[error(transparent)]
+    Ledger(#[from] whit_ledger::Error),
+    /// The plan has no price.
+    #[error(transparent)]
+    Accounting(#[from] whit_accounting::Error),
+    /// The statistic does not pass.
+    #[error(transparent)]
+    Statistic(#[from] crate::Error),
+    /// A level of the budget has no room.
+    #[error(transparent)]
+    Refused(Refusal),
+    /// A permit was shown for another event.
+    #[error(transparent)]
+    OtherEvent(#[from] whit_accounting::reserve::OtherEvent),
+    /// A statistic of a table protects somebody else than the catalog says.
+    #[error("the catalog protects each {unit} of the table {table}, and this each {given}")]
+    OtherUnit {
+        /// The table.
+        table: String,
+        /// Its unit in the catalog.
+        unit: String,
+        /// The unit that was asked for.
+        given: String,
+    },
+    /// A statistic for another neighbour relation than the budget's.
+    #[error("the budget is for {budget} neighbours, and this is for {given} neighbours")]
+    OtherRelation {
+        /// The budget's.
+        budget: whit_core::Neighbours,
+        /// What was asked for.
+        given: whit_core::Neighbours,
+    },
+    /// A statistic of a table that is not private, or not there.
+    #[error("the catalog has no private table {table}")]
+    NoTable {
+        /// The table.
+        table: String,
+    },
+    /// A statistic of a table whose units are numbers.
+    #[error(
+        "the unit {unit} of the table {table} is not text, and statistics tell units apart as text"
+    )]
+    UnitNotText {
+        /// The table.
+        table: String,
+        /// Its unit.
+        unit: String,
+    },
+    /// A statistic of a column that its table does not have.
+    #[error("the table {table} has no column {column:?}")]
+    NoColumn {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+    },
+    /// An answer that was stored by a newer program.
+    #[error("the ledger holds an answer that this program cannot read")]
+    Unreadable,
+}
+
+/// Short for a result with this module's error.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<Unreserved<whit_ledger::Error>> for Error {
+    fn from(unreserved: Unreserved<whit_ledger::Error>) -> Self {
+        match unreserved {
+            Unreserved::NoPrice(error) => Self::Accounting(error),
+            Unreserved::Refused(refusal) => Self::Refused(refusal),
+            Unreserved::Journal(error) => Self::Ledger(error),
+            _ => Self::Unreadable,
+        }
+    }
+}
+
+impl Error {
+    /// Who says so, if it is somebody below.
+    fn below(&self) -> Option<&dyn Fault> {
+        Some(match self {
+            Self::Sql(error) => error,
+            Self::Ledger(error) => error,
+            Self::Accounting(error) => error,
+            Self::Statistic(error) => error,
+            Self::Refused(refusal) => refusal,
+            Self::OtherEvent(error) => error,
+            _ => return None,
+        })
+    }
+}
+
+impl Fault for Error {
+    fn kind(&self) -> FaultKind {
+        match (self.below(), self) {
+            (Some(error), _) => error.kind(),
+            (None, Self::NoColumn { .. } | Self::NoTable { .. }) => FaultKind::Invalid,
+            (None, _) => FaultKind::Refused,
+        }
+    }
+
+    fn code(&self) -> &'static str {
+        match (self.below(), self) {
+            (Some(error), _) => error.code(),
+            (None, Self::OtherUnit { .. }) => "other_unit",
+            (None, Self::OtherRelation { .. }) => "other_relation",
+            (None, Self::NoColumn { .. }) => "unknown_column",
+            (None, Self::NoTable { .. }) => "unknown_table",
+            (None, Self::UnitNotText { .. }) => "unit_not_text",
+            (None, _) => "stored_answer_unreadable",
+        }
+    }
+
+    fn suggestion(&self) -> String {
+        match (self.below(), self) {
+            (Some(error), _) => error.suggestion(),
+            (None, Self::OtherUnit { unit, .. }) => {
+                format!("leave the unit out, or give {unit}")
+            }
+            (None, Self::OtherRelation { budget, .. }) => format!("use {budget}"),
+            (None, Self::NoColumn { .. }) => "compare with the first line of its file".into(),
+            (None, Self::NoTable { .. }) => "name one that has a unit in the catalog".into(),
+            (None, Self::UnitNotText { .. }) => {
+                "take the type of that column out of the catalog, or ask in SQL with `whit query`"
+                    .into()
+            }
+            (None, _) => "use the program that stored it, or a newer one".into(),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What comes back from a session. All of it is public.
+
+use serde::{Deserialize, Serialize};
+use whit_accounting::Price;
+use whit_accounting::budget::Cost;
+use whit_accounting::reserve::{Level, Standing};
+use whit_core::{Delta, Epsilon};
+use whit_ledger::Receipt;
+use whit_sql::{Answer, Explanation};
+
+use super::concentrated;
+
+/// An answer, what it cost, what is left, and the receipt of both. JSON: one object.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Reply {
+    /// Columns, rows and intervals.
+    #[serde(flatten)]
+    pub answer: Answer,
+    /// What was charged for it just now.
+    pub charge: Charge,
+    /// What is left at every level.
+    pub remaining: Remaining,
+    /// Was it answered before, so that it cost nothing?
+    pub reused: bool,
+    /// Was it computed on made-up rows?
+    pub dummy: bool,
+    /// The hash that commits the ledger to this answer and everything before it.
+    pub receipt: String,
+}
+
+/// What is kept with a charge, so that the same question has the same answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Stored {
+    #[serde(flatten)]
+    pub(super) answer: Answer,
+    pub(super) charge: Charge,
+}
+
+impl Stored {
+    pub(super) fn text(&self) -> String {
+        serde_json::to_string(self).expect("an answer is plain data")
+    }
+
+    pub(super) fn read(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+}
+
+impl Reply {
+    pub(super) fn fresh(stored: Stored, remaining: Remaining, receipt: Receipt) -> Self {
+        Self {
+            answer: stored.answer,
+            charge: stored.charge,
+            remaining,
+            reused: false,
+            dummy: false,
+            receipt: receipt.to_string(),
+        }
+    }
+
+    pub(super) fn reused(stored: Stored, remaining: Remaining, receipt: Receipt) -> Self {
+        Self {
+            charge: stored.charge.nothing(),
+            reused: true,
+            ..Self::fresh(stored, remaining, receipt)
+        }
+    }
+}
+
+/// A price: of the statement on its own, and in the sums of the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Charge {
+    /// Epsilon of the statement on its own.
+    pub epsilon: f64,
+    /// Delta of the statement on its own.
+    pub delta: f64,
+    /// What it adds to the sum of concentrated losses, if that is what the ledger adds up.
+    pub rho: Option<f64>,
+    /// What it adds to the sum of deltas beside it.
+    pub delta0: Option<f64>,
+}
+
+impl Charge {
+    pub(super) fn new(alone: Price, cost: &Cost) -> Self {
+        let (rho, delta0) = concentrated(cost).unzip();
+        Self {
+            epsilon: alone.epsilon.value(),
+            delta: alone.delta.value(),
+            rho,
+            delta0,
+        }
+    }
+
+    /// The same kind of charge, of nothing.
+    fn nothing(self) -> Self {
+        Self {
+            epsilon: 0.0,
+            delta: 0.0,
+            rho: self.rho.map(|_| 0.0),
+            delta0: self.delta0.map(|_| 0.0),
+        }
+    }
+}
+
+/// What is left at every level; none where there is no such level, or it has no cap.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Remaining {
+    /// For everybody.
+    pub dataset: Left,
+    /// For the team.
+    pub team: Option<Left>,
+    /// For the analyst.
+    pub analyst: Option<Left>,
+}
+
+/// What is left of a cap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Left {
+    /// Epsilon of a whole that would use up what is left.
+    pub epsilon: f64,
+    /// Its delta.
+    pub delta: f64,
+}
+
+impl Left {
+    /// A pair of units.
+    pub fn new(epsilon: Epsilon, delta: Delta) -> Self {
+        Self {
+            epsilon: epsilon.value(),
+            delta: delta.value(),
+        }
+    }
+
+    /// Where a level stands, if it has a cap.
+    pub fn of(standing: &Standing) -> Option<Self> {
+        let left = standing.cap?.remaining(standing.spent);
+        Some(Self::new(left.epsilon, left.delta))
+    }
+}
+
+impl Remaining {
+    pub(super) fn new(standings: &[Standing]) -> Self {
+        let left = |is: fn(&Level) -> bool| {
+            let standing = standings.iter().find(|standing| is(&standing.level));
+            standing.and_then(Left::of)
+        };
+        Self {
+            // A data set without a cap has nothing to spend.
+            dataset: left(|level| *level == Level::Dataset).unwrap_or_default(),
+            team: left(|level| matches!(level, Level::Team(_))),
+            analyst: left(|level| matches!(level, Level::Analyst(_))),
+        }
+    }
+}
+
+/// What a question would do and cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Explained {
+    /// The plan.
+    #[serde(flatten)]
+    pub explanation: Explanation,
+    /// What it would be charged.
+    pub charge: Charge,
+    /// What is left as long as nothing is charged.
+    pub remaining: Remaining,
+}

@@ -1,0 +1,314 @@
+#![expect(clippy::disallowed_methods, reason = "files of the tests' own")]
+
+use std::path::PathBuf;
+
+use whit_core::{Epsilon, Fault, FaultKind};
+use whit_testkit::{FailingEntropy, Seeded};
+
+use super::*;
+use crate::stats::{self, Statistic};
+
+const TABLES: &str = r#"
+    [table.visits]
+    source = "visits.csv"
+    unit = "person"
+    rows_per_unit = 3
+    [table.visits.column]
+    city = { values = ["Oslo", "Rome"] }
+    cost = { type = "int", range = [0, 100] }
+"#;
+const COUNT: &str = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city";
+
+struct House {
+    folder: tempfile::TempDir,
+}
+
+impl House {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut csv = String::from("person,city,cost\n");
+        for person in 0..300 {
+            let city = if person % 3 == 0 { "Rome" } else { "Oslo" };
+            csv += &format!("p{person},{city},{}\n", person % 100);
+        }
+        std::fs::write(folder.path().join("visits.csv"), csv).expect("written");
+        Self { folder }
+    }
+
+    fn ledger(&self) -> PathBuf {
+        self.folder.path().join("whit.ledger")
+    }
+
+    fn open(&self, head: &str) -> Result<Session> {
+        let text = format!("{head}\n{TABLES}");
+        let catalog = Catalog::parse(&text).expect("a catalog");
+        Session::open(catalog, self.folder.path(), &self.ledger())
+    }
+}
+
+const PURE: &str = "[dataset]\nid = \"v\"\n[budget]\nepsilon = 1.0";
+const ZCDP: &str = "[dataset]\nid = \"v\"\n[budget]\nepsilon = 1.0\ndelta = 1e-6";
+
+fn ask(sql: &str, epsilon: f64) -> Question {
+    let mut question = Question::new(sql);
+    question.asked = Asked {
+        epsilon: Some(Epsilon::new(epsilon).expect("an epsilon")),
+        groups_per_unit: Some(1),
+        rows_per_group: Some(1),
+        ..Asked::default()
+    };
+    question
+}
+
+fn run(session: &Session, question: &Question) -> Result<Reply> {
+    session.query(question, &mut Seeded::new(7))
+}
+
+#[test]
+fn an_answer_is_paid_once_and_stored() {
+    let house = House::new();
+    let session = house.open(PURE).expect("opened");
+    let reply = run(&session, &ask(COUNT, 0.25)).expect("answered");
+    assert_eq!(reply.charge.epsilon, 0.25);
+    assert_eq!((reply.charge.rho, reply.charge.delta0), (None, None));
+    assert_eq!(reply.remaining.dataset.epsilon, 0.75);
+    assert!(!reply.reused && !reply.dummy);
+    // Layout is no other question; another epsilon, confidence or analyst is.
+    let same = run(&session, &ask(&COUNT.replace(' ', "\n "), 0.25)).expect("stored");
+    assert!(same.reused);
+    assert_eq!((same.charge.epsilon, &same.answer), (0.0, &reply.answer));
+    assert_eq!(same.receipt, reply.receipt);
+    let mut named = ask(COUNT, 0.25);
+    named.analyst = Some("ann".into());
+    let mut sure = ask(COUNT, 0.25);
+    sure.confidence = Confidence::new(0.99).expect("a confidence");
+    for other in [named, sure, ask(COUNT, 0.125)] {
+        assert!(!run(&session, &other).expect("answered").reused);
+    }
+    let left = session.budget(None).expect("there is a cap").dataset;
+    assert_eq!(left.epsilon, 0.125);
+}
+
+#[test]
+fn a_budget_survives_its_session_and_ends() {
+    let house = House::new();
+    let question = |n: u32| {
+        ask(
+            &format!("SELECT COUNT(*) FROM visits WHERE cost < {n}"),
+            0.5,
+        )
+    };
+    for n in [1, 2] {
+        let session = house.open(PURE).expect("opened");
+        run(&session, &question(n)).expect("within the cap");
+    }
+    let session = house.open(PURE).expect("opened");
+    let error = run(&session, &question(3)).expect_err("all is spent");
+    assert_eq!(
+        (error.kind(), error.code()),
+        (FaultKind::Exhausted, "budget_exhausted")
+    );
+    assert!(run(&session, &question(1)).expect("stored").reused);
+    // To look at the price is free, even then.
+    let explained = session.explain(&question(3)).expect("priced");
+    assert_eq!(explained.charge.epsilon, 0.5);
+    assert_eq!(explained.remaining.dataset.epsilon, 0.0);
+}
+
+#[test]
+fn concentrated_losses_add_up() {
+    let house = House::new();
+    let session = house.open(ZCDP).expect("opened");
+    let reply = run(&session, &ask(COUNT, 0.1)).expect("answered");
+    let rho = reply.charge.rho.expect("a sum of losses");
+    assert!((0.005..0.005_001).contains(&rho), "{rho}");
+    assert_eq!(reply.charge.delta0, Some(0.0));
+    assert!(reply.remaining.dataset.epsilon < 1.0);
+}
+
+#[test]
+fn refusals_cost_nothing() {
+    let house = House::new();
+    let session = house.open(PURE).expect("opened");
+    for (sql, kind) in [
+        ("SELECT person FROM visits", FaultKind::Refused),
+        ("SELECT COUNT(*) FROM nowhere", FaultKind::Invalid),
+        ("SELECT", FaultKind::Invalid),
+    ] {
+        let error = run(&session, &ask(sql, 0.5)).expect_err(sql);
+        assert_eq!(error.kind(), kind, "{sql}: {error}");
+    }
+    assert_eq!(session.budget(None).expect("a cap").dataset.epsilon, 1.0);
+}
+
+#[test]
+fn a_catalog_cannot_take_back_what_it_promised() {
+    let house = House::new();
+    drop(house.open(PURE).expect("opened"));
+    let code = |head: &str| house.open(head).expect_err(head).code();
+    assert_eq!(code(&PURE.replace("1.0", "2.0")), "cap_raised");
+    assert_eq!(code(ZCDP), "other_mode");
+    assert_eq!(code(&PURE.replace("\"v\"", "\"w\"")), "other_dataset");
+    assert!(
+        house.open(&PURE.replace("1.0", "0.5")).is_ok(),
+        "less is fine"
+    );
+    assert_eq!(code(PURE), "cap_raised", "and then stays");
+}
+
+#[test]
+fn teams_and_analysts_have_their_share() {
+    let house = House::new();
+    let people = "[team.lab]\nepsilon = 0.5\n[analyst.ann]\nteam = \"lab\"\n[analyst.ben]\nteam = \"lab\"\nepsilon = 0.25";
+    let session = house.open(&format!("{PURE}\n{people}")).expect("opened");
+    let question = |analyst: &str, epsilon: f64| {
+        let mut question = ask(COUNT, epsilon);
+        question.analyst = Some(analyst.into());
+        question
+    };
+    let reply = run(&session, &question("ben", 0.25)).expect("answered");
+    let left = reply.remaining;
+    assert_eq!(left.dataset.epsilon, 0.75);
+    assert_eq!(left.team.expect("a cap").epsilon, 0.25);
+    assert_eq!(left.analyst.expect("a cap").epsilon, 0.0);
+    let code = |question: &Question| run(&session, question).expect_err("no room").code();
+    assert_eq!(code(&question("ben", 0.125)), "budget_exhausted");
+    assert_eq!(code(&question("ann", 0.5)), "budget_exhausted");
+    assert_eq!(code(&question("eve", 0.1)), "unknown_analyst");
+    assert_eq!(code(&ask(COUNT, 0.1)), "unknown_analyst");
+    run(&session, &question("ann", 0.25)).expect("the rest of the team's");
+}
+
+#[test]
+fn another_version_of_the_data_is_asked_anew() {
+    let house = House::new();
+    let head = |version: &str| PURE.replace("\"v\"", &format!("\"v\"\nversion = \"{version}\""));
+    let ask = ask(COUNT, 0.25);
+    assert!(
+        !run(&house.open(&head("May")).expect("opened"), &ask)
+            .expect("answered")
+            .reused
+    );
+    assert!(
+        run(&house.open(&head("May")).expect("opened"), &ask)
+            .expect("answered")
+            .reused
+    );
+    assert!(
+        !run(&house.open(&head("June")).expect("opened"), &ask)
+            .expect("answered")
+            .reused
+    );
+}
+
+/// Whatever ends a statement after its charge, a failure, a crash or a caller who hangs up, refunds nothing; and who asks again pays again
+/// for fresh noise, unless the first answer was stored.
+#[test]
+fn a_failure_after_the_charge_refunds_nothing() {
+    let house = House::new();
+    let session = house.open(PURE).expect("opened");
+    let question = ask(COUNT, 0.25);
+    for spent in [0.25, 0.5] {
+        let error = session.query(&question, &mut FailingEntropy);
+        assert!(error.is_err(), "there is no noise, so there is no answer");
+        let left = session.budget(None).expect("a cap").dataset.epsilon;
+        assert_eq!(left, 1.0 - spent);
+    }
+    assert!(!run(&session, &question).expect("answered").reused);
+    assert_eq!(session.budget(None).expect("a cap").dataset.epsilon, 0.25);
+    assert!(run(&session, &question).expect("stored").reused);
+}
+
+/// What fails in the engine may tell of the data, so it happens once.
+#[test]
+fn a_statement_that_cannot_be_executed_suspends_the_data_set() {
+    let house = House::new();
+    let session = house.open(PURE).expect("opened");
+    let (file, aside) = (
+        house.folder.path().join("visits.csv"),
+        house.folder.path().join("aside"),
+    );
+    std::fs::rename(&file, &aside).expect("renamed");
+    let code = |epsilon: f64| {
+        run(&session, &ask(COUNT, epsilon))
+            .expect_err("no rows")
+            .code()
+    };
+    assert_eq!(code(0.25), "execution_failed");
+    std::fs::rename(&aside, &file).expect("renamed");
+    assert_eq!(code(0.25), "suspended");
+    assert_eq!(code(0.125), "suspended");
+    assert_eq!(session.budget(None).expect("a cap").dataset.epsilon, 0.75);
+    session.ledger().resume().expect("it was suspended");
+    assert!(!run(&session, &ask(COUNT, 0.25)).expect("answered").reused);
+    assert_eq!(session.budget(None).expect("a cap").dataset.epsilon, 0.5);
+}
+
+/// Two sessions on one ledger, as two processes have them, and 64 callers with statements of their own: as many are answered
+/// as the budget covers, in every round.
+#[test]
+fn races_spend_no_more_than_the_cap() {
+    const CALLERS: usize = 64;
+    const COVERED: usize = 4;
+    let rounds = if whit_testkit::long() { 100 } else { 10 };
+    for round in 0..rounds {
+        let house = House::new();
+        let sessions = [(); 2].map(|()| house.open(PURE).expect("opened"));
+        let answered = std::thread::scope(|scope| {
+            let callers: Vec<_> = (0..CALLERS)
+                .map(|caller| {
+                    let session = &sessions[caller % 2];
+                    let sql = format!("SELECT COUNT(*) FROM visits WHERE cost < {caller}");
+                    scope.spawn(move || match run(session, &ask(&sql, 0.25)) {
+                        Ok(_) => 1,
+                        Err(error) => {
+                            assert_eq!(error.code(), "budget_exhausted");
+                            0
+                        }
+                    })
+                })
+                .collect();
+            let answers = callers
+                .into_iter()
+                .map(|caller| caller.join().expect("no panic"));
+            answers.sum::<usize>()
+        });
+        assert_eq!(answered, COVERED, "in round {round}");
+    }
+}
+
+/// A statistic of a catalogued table protects whom the catalog says, and is charged.
+#[test]
+fn statistics_pay_from_the_same_ledger() {
+    let house = House::new();
+    let session = house.open(PURE).expect("opened");
+    let measure = |change: &dyn Fn(&mut stats::Request)| {
+        let mut request = stats::Request::new(Statistic::Count, Epsilon::new(0.25).expect("one"));
+        change(&mut request);
+        let path = house.folder.path().join("visits.csv");
+        let open = || std::fs::File::open(path).map_err(|_| crate::Error::Unreadable);
+        session.measure("visits", request, None, open, &mut Seeded::new(1))
+    };
+    let measured = measure(&|_| ()).expect("answered");
+    assert_eq!(measured.remaining.dataset.epsilon, 0.75);
+    assert!(measured.answer.recorded);
+    assert_eq!(measured.answer.unit, "person");
+    assert_eq!(measured.answer.rows_per_unit, Some(3), "the declared cap");
+    let more = measure(&|request| request.rows_per_unit = Some(9)).expect("answered");
+    assert_eq!(more.answer.rows_per_unit, Some(3), "is enforced");
+    let code = |change: &dyn Fn(&mut stats::Request)| measure(change).expect_err("refused").code();
+    assert_eq!(
+        code(&|request| request.unit = Some("city".into())),
+        "other_unit"
+    );
+    assert_eq!(
+        code(&|request| request.column = Some("nothing".into())),
+        "unknown_column"
+    );
+    assert_eq!(
+        code(&|request| request.relation = Neighbours::ReplaceOne),
+        "other_relation"
+    );
+    let left = session.budget(None).expect("a cap").dataset;
+    assert_eq!(left.epsilon, 0.5, "refusals cost nothing");
+}
