@@ -67,9 +67,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = path.to_str().ok_or("a path that is text")?;
     runtime.block_on(context.register_csv("orders", file, CsvReadOptions::new()))?;
 
+    println!("Least of {ROUNDS}, in milliseconds:\n");
     println!(
-        "  parse analyze rewrite reserve execute |  whit plain beyond   (least of {ROUNDS}, ms)"
+        "| statement | parse | analyze | rewrite | reserve | execute | whit | plain | beyond |"
     );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     for (sql, delta) in STATEMENTS {
         let (mut steps, mut plain) = (vec![Vec::new(); 6], Vec::new());
         for _ in 0..ROUNDS {
@@ -82,17 +84,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let steps: Vec<f64> = steps.iter().map(|times| least(times)).collect();
         let plain = least(&plain);
-        let each = |at: usize| steps[at];
-        println!(
-            "{:7.2} {:7.2} {:7.2} {:7.2} {:7.2} | {:5.2} {plain:5.2} {:6.2}   {sql}",
-            each(0),
-            each(1),
-            each(2),
-            each(3),
-            each(4),
-            each(5),
-            each(5) - plain,
-        );
+        let cells = steps.iter().map(|time| format!("{time:.2}"));
+        let cells = cells.collect::<Vec<_>>().join(" | ");
+        let beyond = steps[5] - plain;
+        println!("| `{sql}` | {cells} | {plain:.2} | {beyond:.2} |");
     }
     Ok(())
 }

@@ -491,9 +491,9 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "rows of nobody are kept",
-        file: "crates/whit/src/stats/input.rs",
-        original: "if row.cell(unit).is_empty() => continue,",
-        planted: "if row.cell(unit).len() == usize::MAX => continue,",
+        file: "crates/whit/src/rows.rs",
+        original: "is_told_apart && !name.is_empty()",
+        planted: "is_told_apart && name.len() < usize::MAX",
         package: WHIT,
         tests: "",
     },
