@@ -98,5 +98,4 @@ impl Plan {
 }
 
 #[cfg(test)]
-#[path = "plan_test.rs"]
 mod tests;
