@@ -35,12 +35,14 @@ struct Sums {
 }
 
 impl Atoms {
-    /// From losses and masses; those without mass are left out. None if there is no finite loss.
-    pub(crate) fn new(atoms: &[(Bracket, Bracket)], infinite: Bracket) -> Option<Self> {
-        let known = |(loss, mass): &&(Bracket, Bracket)| {
-            mass.upper() > 0.0 && loss.lower().is_finite() && loss.upper().is_finite()
-        };
-        let kept = merged(atoms.iter().filter(known).copied().collect());
+    /// From losses and masses; those without mass are left out. None if there is none with a mass, or one of them is not finite.
+    pub(crate) fn new(mut atoms: Vec<(Bracket, Bracket)>, infinite: Bracket) -> Option<Self> {
+        atoms.retain(|(_, mass)| mass.upper() > 0.0);
+        let finite = |loss: Bracket| loss.lower().is_finite() && loss.upper().is_finite();
+        if !atoms.iter().all(|(loss, _)| finite(*loss)) {
+            return None;
+        }
+        let kept = merged(atoms);
         let first = kept.first()?;
         let end = |ends: Bracket, pick: fn(f64, f64) -> f64| {
             kept.iter().fold(ends, |ends, (loss, _)| {
@@ -106,20 +108,20 @@ fn merged(mut atoms: Vec<(Bracket, Bracket)>) -> Vec<(Bracket, Bracket)> {
 
 /// A sum of positive numbers with what its roundings lost: good to two units however many there are (below 2^26)
 /// [Hig02, Sec 4.3].
-struct Sum {
+pub(crate) struct Sum {
     sum: f64,
     lost: f64,
 }
 
 impl Sum {
-    fn new(first: f64) -> Self {
+    pub(crate) fn new(first: f64) -> Self {
         Self {
             sum: first,
             lost: 0.0,
         }
     }
 
-    fn add(&mut self, next: f64) {
+    pub(crate) fn add(&mut self, next: f64) {
         let sum = self.sum + next;
         let (large, small) = if self.sum >= next {
             (self.sum, next)
@@ -130,7 +132,7 @@ impl Sum {
         self.sum = sum;
     }
 
-    fn bracket(self) -> Bracket {
+    pub(crate) fn bracket(self) -> Bracket {
         if self.lost == 0.0 {
             return Bracket::exact(self.sum);
         }
@@ -239,7 +241,7 @@ mod tests {
     fn atoms(list: &[(f64, f64)], infinite: f64) -> Atoms {
         let exact = Bracket::exact;
         let list: Vec<_> = list.iter().map(|&(l, p)| (exact(l), exact(p))).collect();
-        Atoms::new(&list, exact(infinite)).expect("there are finite losses")
+        Atoms::new(list, exact(infinite)).expect("there are finite losses")
     }
 
     #[test]
@@ -273,8 +275,8 @@ mod tests {
 
     #[test]
     fn undecided_losses_are_held_on_both_sides() {
-        let list = [(Bracket::new(0.9, 1.1), Bracket::new(0.4, 0.6))];
-        let found = Atoms::new(&list, Bracket::ZERO).expect("one loss");
+        let list = vec![(Bracket::new(0.9, 1.1), Bracket::new(0.4, 0.6))];
+        let found = Atoms::new(list, Bracket::ZERO).expect("one loss");
         let tails = found.tails(1.0);
         assert!(tails.p.holds(0.0) && tails.p.holds(0.6));
         assert!(found.delta_upper(1.0) >= 0.6 * (1.0 - (-0.1_f64).exp()));
@@ -282,8 +284,12 @@ mod tests {
 
     #[test]
     fn nothing_finite_is_nothing() {
-        assert!(Atoms::new(&[], Bracket::exact(1.0)).is_none());
-        let none = [(Bracket::exact(1.0), Bracket::ZERO)];
-        assert!(Atoms::new(&none, Bracket::exact(1.0)).is_none());
+        assert!(Atoms::new(Vec::new(), Bracket::exact(1.0)).is_none());
+        let none = vec![(Bracket::exact(1.0), Bracket::ZERO)];
+        assert!(Atoms::new(none, Bracket::exact(1.0)).is_none());
+        // To leave out a loss that may be infinite would be to call it nothing.
+        let (some, all) = (Bracket::exact(0.5), Bracket::new(0.0, f64::INFINITY));
+        let list = vec![(some, some), (all, some)];
+        assert!(Atoms::new(list, Bracket::ZERO).is_none());
     }
 }

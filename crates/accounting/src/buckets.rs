@@ -4,13 +4,14 @@
 //! `ln(P/Q)`, and buckets are composed: pessimistically, with losses rounded up, and optimistically, with losses rounded down.
 //!
 //! **Here.** The buckets are cells of a grid over all sums of `r` losses, so they need not be squared and rearranged between
-//! compositions; rounding is of second order (`discretize.rs`), and all `r` compositions are one pair of Fourier
-//! transforms instead of `log r` quadratic convolutions (`fft.rs`). Both bounds hold in floating point.
+//! compositions; rounding is of second order (`discretize.rs`), and all `r` compositions are one power of a spectrum instead of
+//! `log r` quadratic convolutions: of the few frequencies that count where losses are smooth (`spectrum.rs`), else of all of them, by one
+//! pair of Fourier transforms (`convolve.rs`). Both bounds hold in floating point.
 //!
 //! One [`Buckets`] bounds one direction. For guarantees in both, take the larger of `(P, Q)` and `(Q, P)`.
 
 use crate::Bracket;
-use crate::atoms::Atoms;
+use crate::atoms::{Atoms, Sum};
 use crate::curve::Curve;
 use crate::pair::Pair;
 use crate::pld::{Fineness, Part, Pld};
@@ -41,6 +42,8 @@ pub struct Buckets {
 
 /// How far from one the masses of a table may add up.
 const SUM_ERROR: f64 = 1e-9;
+/// Quotients that differ by a smaller share are not told apart: some units, and below what tells atoms apart.
+const ALIKE: f64 = 16.0 * f64::EPSILON;
 
 impl Buckets {
     /// Two distributions over the same outcomes, as they are tabulated. None if the tables are not of equal length, or hold
@@ -54,17 +57,24 @@ impl Buckets {
             return None;
         }
         let mut infinite = Bracket::ZERO;
-        let mut atoms = Vec::with_capacity(p.len());
+        let mut atoms = Vec::new();
+        let mut run: Option<Run> = None;
         for (&p, &q) in p.iter().zip(q) {
-            let mass = Bracket::exact(p);
             if p > 0.0 && q > 0.0 {
-                // Quotients of small floats may overflow; a difference of logarithms does not.
-                atoms.push((mass.ln() - Bracket::exact(q).ln(), mass));
+                let quotient = p / q;
+                if !quotient.is_normal() {
+                    // Too small or too large for floats, but the logarithms of both masses are not.
+                    let mass = Bracket::exact(p);
+                    atoms.push((mass.ln() - Bracket::exact(q).ln(), mass));
+                } else if !run.as_mut().is_some_and(|run| run.add(quotient, p)) {
+                    atoms.extend(run.replace(Run::new(quotient, p)).map(Run::atom));
+                }
             } else if p > 0.0 {
-                infinite = infinite + mass;
+                infinite = infinite + Bracket::exact(p);
             }
         }
-        let atoms = Atoms::new(&atoms, infinite)?;
+        atoms.extend(run.map(Run::atom));
+        let atoms = Atoms::new(atoms, infinite)?;
         let part = Part {
             profile: Box::new(atoms),
             count: size.folds,
@@ -98,6 +108,49 @@ impl Buckets {
     /// `δ(ε)`.
     pub fn delta(&mut self, epsilon: f64) -> Bracket {
         Curve::delta(&mut self.pld, epsilon)
+    }
+}
+
+/// Outcomes in a row whose quotients `P/Q` differ by hardly more than rounding: tables of noise are full of them, and they are one atom
+/// with one logarithm.
+struct Run {
+    low: f64,
+    high: f64,
+    mass: Sum,
+}
+
+impl Run {
+    fn new(quotient: f64, mass: f64) -> Self {
+        Self {
+            low: quotient,
+            high: quotient,
+            mass: Sum::new(mass),
+        }
+    }
+
+    /// False if this quotient is another.
+    fn add(&mut self, quotient: f64, mass: f64) -> bool {
+        let (low, high) = (self.low.min(quotient), self.high.max(quotient));
+        let alike = high - low <= ALIKE * low;
+        if alike {
+            (self.low, self.high) = (low, high);
+            self.mass.add(mass);
+        }
+        alike
+    }
+
+    /// The losses of all, and their mass. A normal quotient errs by half a unit of itself, so its logarithm by half a unit of one, and by two
+    /// units of its own.
+    fn atom(self) -> (Bracket, Bracket) {
+        let loss = |quotient: f64| {
+            let ln = libm::log(quotient);
+            Bracket::around(ln, f64::EPSILON * (1.0 + 2.0 * ln.abs()))
+        };
+        let mut losses = loss(self.low);
+        if self.high > self.low {
+            losses = losses.hull(loss(self.high));
+        }
+        (losses, self.mass.bracket())
     }
 }
 
@@ -168,6 +221,56 @@ mod tests {
         let found = buckets.epsilon(1e-5);
         assert!(found.holds(4.986458909916051));
         assert!(found.upper() - found.lower() < 1e-6, "{found:?}");
+    }
+
+    /// Runs hold the losses of all their outcomes, and end where quotients are others.
+    #[test]
+    fn runs_are_one_atom() {
+        let mut run = Run::new(3.0, 0.25);
+        assert!(run.add(3.0_f64.next_up(), 0.125) && run.add(3.0_f64.next_down(), 0.0625));
+        assert!(!run.add(3.0 * (1.0 + 1e-13), 0.5) && !run.add(1.0 / 3.0, 0.5));
+        let (losses, mass) = run.atom();
+        assert_eq!(mass, Bracket::exact(0.4375));
+        for quotient in [3.0, 3.0_f64.next_up(), 3.0_f64.next_down()] {
+            let truth = Bracket::exact(quotient).ln();
+            assert!(losses.lower() <= truth.lower() && truth.upper() <= losses.upper());
+        }
+        assert!(losses.upper() - losses.lower() < 3e-15);
+        // e^x - 1 is x up to far less than a unit of one.
+        let small = 2.0_f64.powi(-50);
+        assert!(Run::new(1.0 + small, 0.5).atom().0.holds(small));
+        // Steps that are alike, one after the other, do not creep away.
+        let mut creeping = Run::new(1.0, 0.5);
+        let ends = (0..1000).map(|unit| 1.0 + f64::from(unit) * f64::EPSILON);
+        assert_eq!(ends.filter(|&end| creeping.add(end, 1e-9)).count(), 17);
+    }
+
+    /// In a row or far apart, and with quotients beyond the floats: the same table.
+    #[test]
+    fn the_order_of_outcomes_does_not_matter() {
+        let tiny = f64::from_bits(1);
+        let table = [
+            (0.25, 0.125),
+            (0.25, 0.125),
+            (0.125, 0.25),
+            (0.125, 0.25),
+            (0.25, 0.25),
+            (tiny, 0.0),
+            (tiny, tiny),
+        ];
+        for order in [[0, 1, 2, 3, 4, 5, 6], [6, 0, 2, 4, 1, 5, 3]] {
+            let (p, q): (Vec<f64>, Vec<f64>) = order.map(|place| table[place]).into_iter().unzip();
+            let mut buckets = Buckets::of_table(&p, &q, size(4096, 4)).expect("laws");
+            for epsilon in [0.0, 0.7, 2.0] {
+                let (found, truth) = (buckets.delta(epsilon), enumerated(&p, &q, 4, epsilon));
+                assert!(found.lower() <= truth + 1e-15 && truth <= found.upper() + 1e-15);
+                assert!(found.relative_width() < 1e-6, "{epsilon}: {found:?}");
+            }
+        }
+        // A quotient of 2^1073 is no float, but a loss of 743.7.
+        let buckets = Buckets::of_table(&[0.5, 0.5], &[tiny, 1.0], size(4096, 1));
+        let found = buckets.expect("laws").delta(700.0);
+        assert!(found.lower() <= 0.5 && found.upper() >= 0.5 * (1.0 - 1e-15));
     }
 
     #[test]

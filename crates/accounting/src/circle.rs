@@ -1,155 +1,114 @@
 //! # A composition on a circle
-//! Grids of all parts, tilted (`grid.rs`) and convolved on a circle (`convolve.rs`), become bounds of the profile.
-//!
-//! **Window.** The circle has `N` places, for the sums with index `w <= j < w + N`. What is outside lands inside, on a wrong
-//! place. Let `A` be the tilted mass outside, on the left and on the right; `A <= Π(Σ a_i e^(λi))^k e^(-λj)` for every `λ`
-//! of the right sign, and zero if no sum is outside. For the upper bound only the right part is missing, since masses are not
-//! negative: it is added as a loss that is as large as can be. For the lower bound all of `A` may be too much:
-//! `A · max_x e^(-cx)(1 - e^(-x)) <= A/(1+c)` is subtracted, with `c = θ/step`.
+//! Grids of all parts, tilted (`grid.rs`) and convolved on a circle (`convolve.rs`), become bounds of the profile at every dot of a window.
+//! What is outside of the window is counted in `tally.rs`.
 //!
 //! **Profile.** In units of `e^(-θ(j-J))Πz^-k` (see `grid.rs`) the profile at dot `j` is
 //! `g_j = Σ_(i>j) a_i ρ^(i-j) (1 - σ^(i-j))`, with `ρ = e^-θ` and `σ = e^-step`. It comes from `t_j = ρ(a_(j+1) + σ t_(j+1))` and
 //! `g_j = ρ g_(j+1) + (1-σ) t_j`: sums of positive numbers, six roundings a step. The error of the transform is added to
-//! each `a_i`, or subtracted where that leaves something positive. Between dots the profile is linear in `e^ε`.
-//!
-//! **Infinite losses.** If the finite masses of an upper grid add up to `f` and those counted as infinite to `p_∞`, the composition
-//! has `Π(f+p_∞)^k - Πf^k = Π(f+p_∞)^k (1 - Π(1-x)^k)` of them, with `x = p_∞/(f+p_∞)`. Left of the window the upper profile is
-//! bounded by the chord from `Π(f+p_∞)^k` at `t = 0`.
-
-use whit_core::round;
+//! each `a_i`, or subtracted where that leaves something positive.
 
 use crate::Bracket;
 use crate::convolve::Convolved;
-use crate::grid::{Grid, Side, TiltedGrid};
+use crate::grid::Side;
+use crate::near::{Dots, Steps, Units};
 use crate::sketch::Window;
+use crate::tally::Tally;
 
 /// Far above the sum of all that may underflow: a number below `1e-307` for each of a million places.
 const UNDERFLOW: f64 = 1e-290;
 
-/// All parts of one side.
-pub(crate) struct Tally {
-    pub(crate) tilted: Vec<TiltedGrid>,
-    /// `Σ k base`.
-    pub(crate) base: Bracket,
-    /// `Σ k J`.
-    centre: i128,
-    /// `Σ k ln z`.
-    ln_factor: Bracket,
-    /// The index of the largest sum.
-    pub(crate) length: i128,
-    /// `Σ k ln(1 - x)`, at most.
-    ln_finite: f64,
-    /// `Σ k ln(total mass)`, at least.
-    ln_total: f64,
+/// The profiles of both sides at all dots.
+pub(crate) struct Circle {
+    steps: Steps,
+    upper: Scaled,
+    lower: Scaled,
 }
 
-impl Default for Tally {
-    fn default() -> Self {
-        Self {
-            tilted: Vec::new(),
-            base: Bracket::ZERO,
-            centre: 0,
-            ln_factor: Bracket::ZERO,
-            length: 0,
-            ln_finite: 0.0,
-            ln_total: 0.0,
-        }
-    }
+/// One of them, in units of `e^(-θ(j-J))Πz^-k`.
+struct Scaled {
+    values: Vec<f64>,
+    units: Units,
 }
 
-/// At least what is left and right of a window, of the tilted law.
-struct Outside {
-    left: f64,
-    right: f64,
-}
-
-impl Tally {
-    pub(crate) fn add(&mut self, grid: &Grid, theta: f64, side: Side, count: u64) {
-        let tilted = grid.tilt(theta, side);
-        let times = Bracket::exact(count as f64);
-        self.base = self.base + times * Bracket::exact(grid.lattice.base);
-        self.ln_factor = self.ln_factor + times * tilted.ln_factor;
-        self.centre += i128::from(count) * tilted.centre as i128;
-        self.length += i128::from(count) * grid.lattice.cells as i128;
-        let share = Bracket::exact(grid.infinite) / Bracket::exact(grid.total_lower());
-        let ln_finite = times * (-share.clamp(0.0, 1.0)).ln_1p();
-        self.ln_finite = round::add_down(self.ln_finite, ln_finite.lower());
-        let ln_total = Bracket::exact(grid.total_upper()).ln().upper().max(0.0);
-        self.ln_total = round::add_up(self.ln_total, round::mul_up(count as f64, ln_total));
-        self.tilted.push(tilted);
-    }
-
-    fn outside(&self, steps: &Steps, counts: &[u64], window: &Window) -> Outside {
-        let end = steps.start + steps.cells as i128;
-        let share = |moment: f64, index: i128| {
-            let mut least = f64::INFINITY;
-            let usual = moment * steps.step;
-            // Of the sketch; and, where that was of no use, some that do not overflow.
-            let few = [1.0, 0.8, 1.2].map(|factor| usual * factor);
-            let more = [0.3, 0.1, 0.03].map(|factor| usual * factor);
-            let sizes = [3.0, 0.3, 0.03].map(|size: f64| size.copysign(moment));
-            for (tried, lambda) in few.into_iter().chain(more).chain(sizes).enumerate() {
-                if tried >= few.len() && least < 1e-4 {
-                    break;
-                }
-                let ln_moment =
-                    self.tilted
-                        .iter()
-                        .zip(counts)
-                        .fold(Bracket::ZERO, |sum, (tilted, &count)| {
-                            sum + Bracket::exact(count as f64)
-                                * Bracket::exact(tilted.ln_moment_upper(lambda))
-                        });
-                let ln_share = ln_moment - Bracket::exact(lambda) * whole(index - self.centre);
-                least = least.min(ln_share.exp().upper());
-            }
-            least
-        };
-        Outside {
-            // Sums are between 0 and the length, and those below w are at most w - 1.
-            left: if steps.start > 0 {
-                share(-window.bottom_moment, steps.start - 1)
-            } else {
-                0.0
-            },
-            right: if end <= self.length {
-                share(window.top_moment, end)
-            } else {
-                0.0
-            },
-        }
-    }
-
-    fn scale(&self, values: Vec<f64>) -> Scaled {
-        Scaled {
+impl Circle {
+    pub(crate) fn new(
+        [upper, lower]: [&Tally; 2],
+        convolved: &Convolved,
+        steps: Steps,
+        window: &Window,
+    ) -> Self {
+        let (missing, too_much) = (upper.lost(&steps, window), lower.lost(&steps, window));
+        let (above, below) = (&convolved.upper, &convolved.lower);
+        let above = steps.profile(above, convolved.upper_error, Side::Upper, missing);
+        let below = steps.profile(below, convolved.lower_error, Side::Lower, too_much);
+        let scaled = |tally, values| Scaled {
             values,
-            base: self.base,
-            centre: self.centre,
-            ln_factor: self.ln_factor,
+            units: Units::new(tally),
+        };
+        Self {
+            steps,
+            upper: scaled(upper, above),
+            lower: scaled(lower, below),
+        }
+    }
+
+    fn scaled(&self, side: Side) -> &Scaled {
+        match side {
+            Side::Upper => &self.upper,
+            Side::Lower => &self.lower,
+        }
+    }
+
+    /// A value that is counted in the units of a dot, rounded to its side.
+    fn counted(&self, side: Side, value: Bracket, index: usize) -> f64 {
+        let found = value * self.scaled(side).units.at(&self.steps, index);
+        match side {
+            Side::Upper => found.upper(),
+            Side::Lower => found.lower().max(0.0),
         }
     }
 }
 
-/// An integer as a bracket: exact up to 2^53.
-fn whole(value: i128) -> Bracket {
-    let float = value as f64;
-    if float as i128 == value {
-        Bracket::exact(float)
-    } else {
-        Bracket::new(float.next_down(), float.next_up())
+impl Dots for Circle {
+    fn steps(&self) -> &Steps {
+        &self.steps
     }
-}
 
-/// The circle that a composition is on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Steps {
-    /// `θ`, the tilt of one step.
-    pub(crate) theta: f64,
-    pub(crate) step: f64,
-    /// `w`, the first index.
-    pub(crate) start: i128,
-    /// `N`.
-    pub(crate) cells: usize,
+    fn units(&self, side: Side) -> &Units {
+        &self.scaled(side).units
+    }
+
+    fn dot(&self, side: Side, index: usize) -> f64 {
+        let value = Bracket::exact(self.scaled(side).values[index]);
+        self.counted(side, value, index)
+    }
+
+    fn between(&self, side: Side, index: usize, share: Bracket) -> f64 {
+        let exact = Bracket::exact;
+        let values = &self.scaled(side).values;
+        let left = exact(values[index]);
+        let right = exact(values[index + 1]) * exact(-self.steps.theta).exp();
+        self.counted(side, left * (exact(1.0) - share) + right * share, index)
+    }
+
+    /// Questions are cheap here: halved to the last float.
+    fn root(
+        &self,
+        profile: &dyn Fn(f64) -> f64,
+        delta: f64,
+        (mut low, mut high): (f64, f64),
+        _: f64,
+    ) -> f64 {
+        while low < low.midpoint(high) && low.midpoint(high) < high {
+            let middle = low.midpoint(high);
+            if profile(middle) > delta {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high
+    }
 }
 
 impl Steps {
@@ -217,199 +176,13 @@ impl Steps {
     }
 }
 
-/// A profile at the dots, in units of `e^(-θ(j-J))Πz^-k`.
-struct Scaled {
-    values: Vec<f64>,
-    base: Bracket,
-    centre: i128,
-    ln_factor: Bracket,
-}
-
-/// The profile near one epsilon.
-pub(crate) struct Near {
-    /// The epsilon it is for, and what `δ` is there.
-    epsilon: f64,
-    there: Bracket,
-    steps: Steps,
-    upper: Scaled,
-    lower: Scaled,
-    /// At least the mass of losses that are infinite, or counted so.
-    pub(crate) infinite_upper: f64,
-    /// At least the mass of all losses of the upper grids.
-    total_upper: f64,
-}
-
-impl Near {
-    /// The profile of both sides, to be looked at near `epsilon`.
-    pub(crate) fn new(
-        [upper, lower]: [Tally; 2],
-        counts: &[u64],
-        steps: Steps,
-        convolved: &Convolved,
-        window: &Window,
-        epsilon: f64,
-    ) -> Self {
-        let missing = upper.outside(&steps, counts, window).right;
-        let above = steps.profile(
-            &convolved.upper,
-            convolved.upper_error,
-            Side::Upper,
-            missing,
-        );
-        let outside = lower.outside(&steps, counts, window);
-        let heaviest = 1.0 / (1.0 + steps.theta / steps.step);
-        let too_much = (outside.left + outside.right) * heaviest * (1.0 + 1e-9);
-        let below = steps.profile(
-            &convolved.lower,
-            convolved.lower_error,
-            Side::Lower,
-            too_much,
-        );
-        let total = Bracket::exact(upper.ln_total).exp();
-        let infinite = -Bracket::exact(upper.ln_finite).exp_m1();
-        let mut near = Self {
-            epsilon,
-            there: Bracket::new(0.0, f64::INFINITY),
-            steps,
-            total_upper: total.upper(),
-            infinite_upper: (infinite.clamp(0.0, 1.0) * total).upper().min(1.0),
-            upper: upper.scale(above),
-            lower: lower.scale(below),
-        };
-        near.there = near.delta(epsilon);
-        near
-    }
-
-    /// How many cells the circle has.
-    pub(crate) fn cells(&self) -> usize {
-        self.steps.cells
-    }
-
-    /// Whether another tilt would hardly do better. At zero epsilon only the order of `δ` and another number is asked for, and
-    /// any tilt will do.
-    pub(crate) fn serves(&self, epsilon: f64) -> bool {
-        epsilon == 0.0
-            || self.delta(epsilon).relative_width() <= 4.0 * self.there.relative_width() + 1e-4
-    }
-
-    /// `δ(ε)` of the finite losses, at most and at least.
-    pub(crate) fn delta(&self, epsilon: f64) -> Bracket {
-        let mut upper = self.look(&self.upper, epsilon, Side::Upper).min(1.0);
-        let mut lower = self.look(&self.lower, epsilon, Side::Lower);
-        // A profile falls.
-        if epsilon <= self.epsilon {
-            lower = lower.max(self.there.lower());
-        }
-        if epsilon >= self.epsilon {
-            upper = upper.min(self.there.upper());
-        }
-        Bracket::new(lower.min(upper), upper)
-    }
-
-    /// About where the upper profile is `delta`, if that is within the window.
-    pub(crate) fn crossing(&self, delta: f64) -> Option<f64> {
-        let rest = delta - self.infinite_upper;
-        let first = self.upper.base.estimate() + self.steps.start as f64 * self.steps.step;
-        let (mut low, mut high) = (first, first + self.steps.cells as f64 * self.steps.step);
-        let at = |epsilon: f64| self.look(&self.upper, epsilon, Side::Upper);
-        if !(rest > 0.0 && at(low) > rest && at(high) <= rest) {
-            return None;
-        }
-        // Halved to the last float.
-        while low < low.midpoint(high) && low.midpoint(high) < high {
-            let middle = low.midpoint(high);
-            if at(middle) > rest {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        Some(high)
-    }
-
-    fn look(&self, scaled: &Scaled, epsilon: f64, side: Side) -> f64 {
-        let Steps {
-            theta,
-            step,
-            start,
-            cells,
-        } = self.steps;
-        let exact = Bracket::exact;
-        // The place of ε among the dots: a profile falls, so the upper one is looked at too far left and the lower one too far right.
-        let offset = exact(epsilon) - scaled.base - exact(step) * whole(start);
-        let offset = match side {
-            Side::Upper => offset.lower(),
-            Side::Lower => offset.upper(),
-        };
-        if offset < 0.0 {
-            let first = self.dot(scaled, 0, side);
-            return match side {
-                Side::Upper => {
-                    let share = exact(offset).exp();
-                    let total = exact(self.total_upper);
-                    (total * (exact(1.0) - share) + exact(first) * share).upper()
-                }
-                Side::Lower => first,
-            };
-        }
-        let mut index = (offset / step).floor();
-        // The distance from the dot, again rounded to its side.
-        let mut distance = exact(offset) - exact(step) * exact(index);
-        if side == Side::Upper && distance.lower() < 0.0 {
-            index -= 1.0;
-            distance = distance + exact(step);
-        }
-        if side == Side::Lower && distance.upper() > step {
-            index += 1.0;
-            distance = distance - exact(step);
-        }
-        if index < 0.0 {
-            return 1.0;
-        }
-        if index >= (cells - 1) as f64 {
-            return match side {
-                Side::Upper => self.dot(scaled, cells - 1, side),
-                Side::Lower => 0.0,
-            };
-        }
-        let index = index as usize;
-        let distance = match side {
-            Side::Upper => distance.lower().clamp(0.0, step),
-            Side::Lower => distance.upper().clamp(0.0, step),
-        };
-        let share = (exact(distance).exp_m1() / exact(step).exp_m1()).clamp(0.0, 1.0);
-        let (left, right) = (
-            exact(scaled.values[index]),
-            exact(scaled.values[index + 1]) * exact(-theta).exp(),
-        );
-        let value = left * (exact(1.0) - share) + right * share;
-        let found = value * self.unit(scaled, index);
-        match side {
-            Side::Upper => found.upper(),
-            Side::Lower => found.lower().max(0.0),
-        }
-    }
-
-    fn dot(&self, scaled: &Scaled, index: usize, side: Side) -> f64 {
-        let found = Bracket::exact(scaled.values[index]) * self.unit(scaled, index);
-        match side {
-            Side::Upper => found.upper(),
-            Side::Lower => found.lower().max(0.0),
-        }
-    }
-
-    /// `e^(-θ(j-J))Πz^-k`.
-    fn unit(&self, scaled: &Scaled, index: usize) -> Bracket {
-        let sum = self.steps.start + index as i128 - scaled.centre;
-        (-(Bracket::exact(self.steps.theta) * whole(sum)) - scaled.ln_factor).exp()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convolve::{Factor, compose};
-    use crate::grid::{Lattice, short};
+    use crate::convolve::compose;
+    use crate::grid::{Grid, Lattice, short};
+    use crate::near::Near;
+    use crate::tally::factors;
 
     /// A fair die of losses, thrown a few times, on circles that are too small, just right and too large.
     #[test]
@@ -445,19 +218,12 @@ mod tests {
         for (cells, start) in [(8, 8), (16, 6), (16, 9), (32, 0), (64, 0)] {
             for tilt in [0.0, 1.0, 9.0] {
                 let theta = short(tilt * step);
-                let tally = || {
-                    let mut tally = [Tally::default(), Tally::default()];
-                    tally[0].add(&grid, theta, Side::Upper, count.into());
-                    tally[1].add(&grid, theta, Side::Lower, count.into());
+                let both = [Side::Upper, Side::Lower].map(|side| {
+                    let mut tally = Tally::new(side, theta);
+                    tally.add(&grid, count.into());
                     tally
-                };
-                let both = tally();
-                let factor = Factor {
-                    upper: &both[0].tilted[0].masses,
-                    lower: &both[1].tilted[0].masses,
-                    count: count.into(),
-                };
-                let convolved = compose(&[factor], cells);
+                });
+                let convolved = compose(&factors(&both[0], &both[1]), cells);
                 let steps = Steps {
                     theta,
                     step,
@@ -470,7 +236,8 @@ mod tests {
                     top: 0.0,
                     top_moment: 4.0,
                 };
-                let near = Near::new(tally(), &[count.into()], steps, &convolved, &window, 0.3);
+                let circle = Circle::new([&both[0], &both[1]], &convolved, steps, &window);
+                let near = Near::new(Box::new(circle), &both[0], 0.3);
                 for place in -20..=20 {
                     let epsilon = 0.1 * f64::from(place) + 0.01;
                     let (found, truth) = (near.delta(epsilon), delta(epsilon));
@@ -504,12 +271,5 @@ mod tests {
             steps.profile(&circle, 1e-15, Side::Lower, f64::INFINITY)[3],
             0.0
         );
-    }
-
-    #[test]
-    fn integers_beyond_all_floats_are_bracketed() {
-        assert_eq!(whole(-7), Bracket::exact(-7.0));
-        let large = (1_i128 << 80) + 1;
-        assert!(whole(large).lower() < whole(large).upper());
     }
 }

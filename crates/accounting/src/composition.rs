@@ -139,14 +139,7 @@ impl Composition {
 
     /// The smallest epsilon at `delta`, which is from 0 to below 1.
     pub fn epsilon(&self, delta: f64) -> Result<Answer> {
-        if !(0.0..1.0).contains(&delta) {
-            return Err(Error::OutOfRange {
-                step: "query",
-                what: "delta",
-                found: delta,
-                range: "a number from 0 to below 1",
-            });
-        }
+        check_delta(delta)?;
         if delta == 0.0 && self.steps.iter().any(|(step, _)| unbounded(step)) {
             return Ok(Answer {
                 bounds: Bracket::exact(f64::INFINITY),
@@ -174,9 +167,17 @@ impl Composition {
     /// The smallest epsilon at `delta` once more, by privacy-loss distributions on a grid and Fourier transforms alone: a second opinion
     /// on continuous and sampled noise, up to a thousandth wide.
     pub fn epsilon_by_grid(&self, delta: f64) -> Result<Answer> {
+        check_delta(delta)?;
         let ask = |way: Way, fineness: Fineness| -> Result<Answer> {
-            let mut engine = Engine::by_grid(self.lowered(Side::Upper, way, way)?, fineness)?;
-            let (bounds, Origin { engine, theorem }) = engine.epsilon(delta);
+            let one_side = |side: Side| -> Result<(Bracket, Origin)> {
+                let mut engine = Engine::by_grid(self.lowered(side, way, way)?, fineness)?;
+                Ok(engine.epsilon(delta))
+            };
+            let (mut bounds, Origin { engine, theorem }) = one_side(Side::Upper)?;
+            if !self.tight() {
+                let lower = one_side(Side::Lower)?.0.lower();
+                bounds = Bracket::new(lower.min(bounds.upper()), bounds.upper());
+            }
             Ok(Answer {
                 bounds,
                 engine,
@@ -362,13 +363,26 @@ impl Composition {
             | Step::PermuteAndFlip { .. }
             | Step::PartitionSelection { .. } => false,
             // Of divergences nothing better is known; beside other steps a Gaussian is what is attained.
-            Step::Concentrated { .. } => self
-                .steps
-                .iter()
-                .all(|(step, _)| matches!(step, Step::Concentrated { .. })),
+            Step::Concentrated { rho } => {
+                let concentrated =
+                    |(step, _): &(Step, u64)| matches!(step, Step::Concentrated { .. });
+                *rho == 0.0 || self.steps.iter().all(concentrated)
+            }
             _ => true,
         })
     }
+}
+
+fn check_delta(delta: f64) -> Result<()> {
+    if (0.0..1.0).contains(&delta) {
+        return Ok(());
+    }
+    Err(Error::OutOfRange {
+        step: "query",
+        what: "delta",
+        found: delta,
+        range: "a number from 0 to below 1",
+    })
 }
 
 /// Whether other theorems are worth asking.
@@ -393,167 +407,5 @@ fn unbounded(step: &Step) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn epsilon(step: Step, count: u64, delta: f64) -> Bracket {
-        let composition = Composition::new(Neighbours::AddRemove, [(step, count)]);
-        composition
-            .and_then(|composition| composition.epsilon(delta))
-            .expect("priced")
-            .bounds
-    }
-
-    #[test]
-    fn few_steps_have_finite_answers() {
-        for count in 2..10 {
-            let step = Step::PoissonGaussian {
-                rate: 0.01,
-                noise_multiplier: 4.0,
-            };
-            let found = epsilon(step, count, 1e-4);
-            assert!(found.upper() < 0.05, "{count}: {found:?}");
-        }
-    }
-
-    /// No sum of counts is taken for less than it is.
-    #[test]
-    fn counts_are_never_cut_off() {
-        let batches = |epochs, count| {
-            let step = Step::ShuffledBatches {
-                batches: 1,
-                noise_multiplier: 1e12,
-                epochs,
-            };
-            Composition::new(Neighbours::ReplaceOne, [(step, count)])
-        };
-        assert!(batches(1 << 26, 1 << 26).is_ok());
-        for (epochs, count) in [(1 << 40, 1 << 40), (1 << 27, 1 << 27), (1 << 53, 2)] {
-            assert!(matches!(
-                batches(epochs, count),
-                Err(Error::OutOfRange { what: "count", .. })
-            ));
-        }
-        let half = |sigma| {
-            let step = Step::Gaussian {
-                sigma,
-                sensitivity: 1.0,
-            };
-            (step, 1 << 52)
-        };
-        let sum = |steps: Vec<_>| Composition::new(Neighbours::AddRemove, steps);
-        assert!(sum(vec![half(1.0), half(2.0)]).is_ok());
-        assert!(sum(vec![half(1.0), half(2.0), half(1.0)]).is_err());
-    }
-
-    /// A unit that changes its key is at two keys: `(ε, δ)` for each.
-    #[test]
-    fn selections_are_not_priced_for_units_that_move() {
-        let step = Step::PartitionSelection {
-            epsilon: 1.0,
-            delta: 1e-3,
-        };
-        let new = |neighbours| Composition::new(neighbours, [(step.clone(), 1)]);
-        assert!(new(Neighbours::AddRemove).is_ok());
-        assert!(matches!(
-            new(Neighbours::ReplaceOne),
-            Err(Error::Mismatch { .. })
-        ));
-    }
-
-    /// Which neighbour a table's first list belongs to is not known, so both are priced beside a step that cares.
-    #[test]
-    fn tables_have_no_first_list() {
-        let sampled = Step::PoissonGaussian {
-            rate: 0.01,
-            noise_multiplier: 4.0,
-        };
-        let with = |p: [f64; 2], q: [f64; 2]| {
-            let table = Step::Tabulated {
-                p: p.to_vec(),
-                q: q.to_vec(),
-            };
-            let steps = [(sampled.clone(), 10_000), (table, 1)];
-            let composition = Composition::new(Neighbours::AddRemove, steps).expect("in range");
-            composition.delta(0.94).expect("priced").bounds
-        };
-        let (sure, unsure) = ([1.0, 0.0], [1.0 - 1e-5, 1e-5]);
-        let (one, other) = (with(sure, unsure), with(unsure, sure));
-        assert_eq!(one.upper(), other.upper());
-        assert!(one.upper() > 2.11e-5, "{one:?}");
-    }
-
-    /// Where only an upper bound is computed, nothing is claimed from below that is not so: a long discrete Laplace is nearly
-    /// continuous, with `δ(0) = 1 - e^(-½)`.
-    #[test]
-    fn long_lattices_claim_no_more_than_they_have() {
-        let composition = |rate, sensitivity| {
-            let step = Step::DiscreteLaplace { rate, sensitivity };
-            Composition::new(Neighbours::AddRemove, [(step, 1)]).expect("in range")
-        };
-        let long = composition(1e-5, 100_000).delta(0.0).expect("priced");
-        let truth = 1.0 - (-0.5_f64).exp();
-        assert!(long.bounds.lower() <= truth && truth <= long.bounds.upper());
-        let short = composition(1e-3, 1000).delta(0.0).expect("priced");
-        assert!(short.bounds.holds(truth * (1.0 + 4e-4)) || short.bounds.relative_width() < 1e-9);
-    }
-
-    /// A second opinion agrees with the first.
-    #[test]
-    fn grids_hold_what_contours_find() {
-        for (rate, noise_multiplier, count, delta) in [
-            (0.01, 4.0, 10_000, 1e-5),
-            (256.0 / 60_000.0, 1.1, 14_062, 1e-5),
-            (0.001, 0.8, 60_000, 1e-5),
-            (0.001, 1.0, 1_000_000, 1e-6),
-            (0.01, 0.5, 1_000, 1e-5),
-        ] {
-            let step = Step::PoissonGaussian {
-                rate,
-                noise_multiplier,
-            };
-            let composition =
-                Composition::new(Neighbours::AddRemove, [(step, count)]).expect("in range");
-            let first = composition.epsilon(delta).expect("priced").bounds;
-            let second = composition.epsilon_by_grid(delta).expect("priced").bounds;
-            assert!(
-                second.lower() <= first.upper() && first.lower() <= second.upper(),
-                "{first:?} {second:?}"
-            );
-            assert!(second.relative_width() < 1.2e-3, "{second:?}");
-        }
-    }
-
-    #[test]
-    fn pure_losses_end() {
-        let step = Step::Laplace {
-            scale: 1000.0,
-            sensitivity: 1.0,
-        };
-        let composition = Composition::new(Neighbours::AddRemove, [(step, 300)]).expect("in range");
-        assert_eq!(
-            composition.delta(1.0).expect("priced").bounds,
-            Bracket::ZERO
-        );
-    }
-
-    #[test]
-    fn gaussian_losses_do_not() {
-        for step in [
-            Step::Gaussian {
-                sigma: 1e300,
-                sensitivity: 1.0,
-            },
-            Step::DiscreteGaussian {
-                sigma: 10.0,
-                sensitivity: 1,
-            },
-            Step::PoissonGaussian {
-                rate: 0.01,
-                noise_multiplier: 4.0,
-            },
-        ] {
-            assert_eq!(epsilon(step, 100, 0.0), Bracket::exact(f64::INFINITY));
-        }
-    }
-}
+#[path = "composition_test.rs"]
+mod tests;

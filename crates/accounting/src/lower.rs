@@ -176,13 +176,14 @@ pub(crate) fn lower(
             alone?;
             tabulated(p, q, way, count).ok_or(Error::NoEngine { what: "tabulated" })?
         }
+        // Divergences of zero are those of equal laws; a conversion would say a little more.
+        Step::Concentrated { rho } if *rho == 0.0 => Lowered::Nothing,
         Step::Concentrated { rho } => match side {
             Side::Upper => {
                 let rho = Bracket::exact(*rho) * times * times;
                 Lowered::Divergence(Divergence::Concentrated { rho }, count)
             }
             // The Gaussian with 1/(2σ²) = ρ is one such mechanism.
-            Side::Lower if *rho == 0.0 => Lowered::Nothing,
             Side::Lower => {
                 let mu = (Bracket::exact(2.0) * Bracket::exact(*rho)).sqrt() * times;
                 Lowered::Pair(

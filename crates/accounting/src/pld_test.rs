@@ -324,8 +324,8 @@ fn atoms_on_the_grid_are_exact() {
     ] {
         let exact = Bracket::exact;
         let mass = exact(1.0) / (exact(1.0) + exact(-epsilon).exp());
-        let list = [(exact(epsilon), mass), (exact(-epsilon), exact(1.0) - mass)];
-        let profile = Atoms::new(&list, Bracket::ZERO).expect("two losses");
+        let list = vec![(exact(epsilon), mass), (exact(-epsilon), exact(1.0) - mass)];
+        let profile = Atoms::new(list, Bracket::ZERO).expect("two losses");
         let part = Part {
             profile: Box::new(profile),
             count,
@@ -350,8 +350,8 @@ fn infinite_losses_are_counted() {
         let exact = Bracket::exact;
         let rest = exact(1.0) - exact(infinite);
         let mass = rest / (exact(1.0) + exact(-epsilon).exp());
-        let list = [(exact(epsilon), mass), (exact(-epsilon), rest - mass)];
-        let profile = Atoms::new(&list, exact(infinite)).expect("two losses");
+        let list = vec![(exact(epsilon), mass), (exact(-epsilon), rest - mass)];
+        let profile = Atoms::new(list, exact(infinite)).expect("two losses");
         let part = Part {
             profile: Box::new(profile),
             count,
