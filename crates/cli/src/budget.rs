@@ -12,8 +12,10 @@ use crate::{Format, sheet, table};
 /// What is left of the budget, for everybody who has one.
 ///
 /// A budget is a cap on what all answers together may reveal about one unit, as an epsilon and a delta. In pure mode the epsilons
-/// and deltas of answers are added up. In zcdp mode (a cap with a delta) concentrated losses are, which lets many more answers
-/// through; what is left is then told as the epsilon and delta that it converts to.
+/// and deltas of answers are added up. In zcdp mode (a cap with a delta) concentrated losses are, called rho: about half the square of
+/// an answer's epsilon. That lets through many more answers of a small epsilon, and fewer of a large one. What is left is then told
+/// as the epsilon and delta that all of it converts to, which is more than one answer can have: whit query --explain tells what an
+/// answer adds.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -107,8 +109,8 @@ fn words(budget: &Budget) -> String {
 
 fn words_of(line: &Line, budget: &Budget) -> (String, String) {
     let whose = match &line.name {
-        Some(name) => format!("{} {name}", line.level),
-        None => format!("{} {}", line.level, budget.dataset),
+        Some(name) => format!("{} {}", line.level, sheet::printable(name)),
+        None => format!("{} {}", line.level, sheet::printable(&budget.dataset)),
     };
     (whose, spent(line))
 }
@@ -116,20 +118,20 @@ fn words_of(line: &Line, budget: &Budget) -> (String, String) {
 /// What is left and what was spent, in a sentence.
 pub(crate) fn spent(line: &Line) -> String {
     let pair = |left: &Left| match left.delta {
-        0.0 => format!("epsilon {}", sheet::short(left.epsilon)),
+        0.0 => format!("epsilon {}", sheet::short_down(left.epsilon)),
         delta => format!(
             "epsilon {}, delta {}",
-            sheet::short(left.epsilon),
-            sheet::short(delta)
+            sheet::short_down(left.epsilon),
+            sheet::short_down(delta)
         ),
     };
     let (word, loss) = match line.spent.rho {
         Some(rho) => ("rho", rho),
         None => ("epsilon", line.spent.epsilon.unwrap_or_default()),
     };
-    let mut sums = format!("spent {word} {}", sheet::short(loss));
+    let mut sums = format!("spent {word} {}", sheet::short_up(loss));
     if line.spent.delta > 0.0 {
-        sums += &format!(" and delta {}", sheet::short(line.spent.delta));
+        sums += &format!(" and delta {}", sheet::short_up(line.spent.delta));
     }
     match (&line.remaining, &line.cap) {
         (Some(left), Some(cap)) => format!("{} left of {}; {sums}", pair(left), pair(cap)),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use whit::Failure;
 
-use crate::place::{CATALOG, Place};
+use crate::place::{CATALOG, Place, is_there};
 
 /// A private table, and where its catalog is.
 pub(crate) struct Catalogued {
@@ -12,28 +12,30 @@ pub(crate) struct Catalogued {
     pub(crate) table: String,
 }
 
-/// The catalog that is named, or that lies in the file's folder or above it, if the file is a private table there. A catalog that cannot be
-/// read is no reason to answer without it.
+/// Where standard input is, for the system.
+const STDIN: &str = "/dev/stdin";
+
+/// The catalog that is named, or one of those that a person at this file would think of, if the file is a private table there. A
+/// catalog that cannot be read is no reason to answer without it.
 pub(crate) fn find(
     file: &Path,
     catalog: Option<&Path>,
     ledger: Option<&Path>,
 ) -> Result<Option<Catalogued>, Failure> {
-    let Ok(whole) = file.canonicalize() else {
+    // Standard input that comes from a file is that file.
+    let is_stdin = file == Path::new("-");
+    let file = if is_stdin { Path::new(STDIN) } else { file };
+    let candidates = match (file.metadata(), catalog) {
+        (Ok(found), Some(named)) if found.is_file() => vec![named.to_owned()],
+        (Ok(found), None) if found.is_file() => above(file),
         // Whoever opens it will say why.
-        return Ok(None);
-    };
-    let above = whole.ancestors().skip(1).map(|folder| folder.join(CATALOG));
-    let candidates: Vec<PathBuf> = match catalog {
-        Some(named) => vec![named.to_owned()],
-        None => above.filter(|path| path.exists()).collect(),
+        (Err(_), _) if !is_stdin => return Ok(None),
+        // What comes through a pipe is no file.
+        _ => Vec::new(),
     };
     for path in candidates {
         let place = Place::read(&path, ledger.map(Path::to_owned))?;
-        let is_it = |source: &str| {
-            let source = place.folder.join(source).canonicalize();
-            source.is_ok_and(|source| source == whole)
-        };
+        let is_it = |source: &str| is_same(&place.folder.join(source), file);
         let tables = place.catalog.sources().filter(|(_, source)| is_it(source));
         // If the file is declared twice, the declaration that protects somebody counts.
         let private = tables.map(|(name, _)| name.to_owned()).find(|name| {
@@ -54,4 +56,35 @@ pub(crate) fn find(
             "leave --catalog out, or add the file to it with its unit",
         )),
     }
+}
+
+/// The catalogs in the folder where the file is and above it, the same for the folder by which it was named (one of them may be a link
+/// to the other), and the same for the folder of whoever asks, since a catalog can name files elsewhere.
+fn above(file: &Path) -> Vec<PathBuf> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let named = here.join(file);
+    let whole = file.canonicalize().unwrap_or_else(|_| named.clone());
+    let folders = whole.ancestors().skip(1);
+    let folders = folders.chain(named.ancestors().skip(1));
+    let folders = folders.chain(here.ancestors());
+    let mut found: Vec<PathBuf> = Vec::new();
+    for path in folders.map(|folder| folder.join(CATALOG)) {
+        if is_there(&path) && !found.contains(&path) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Is it one file, whatever its names? Links have other names for the same rows; so have file systems that do not tell letters apart.
+fn is_same(one: &Path, other: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let id = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino()));
+        if let (Ok(one), Ok(other)) = (id(one), id(other)) {
+            return one == other;
+        }
+    }
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }

@@ -40,7 +40,17 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
     let mut files = Vec::new();
     for path in &arguments.files {
         let name = relative(path, folder)?;
-        files.push((name, header(path)?));
+        // What is there and is no table is for its reader to say.
+        if !path.exists() {
+            return Err(Failure::invalid(
+                "source_not_read",
+                &format!("there is no file {path:?}"),
+                "give the path of a CSV file whose first line names its columns",
+            ));
+        }
+        let columns = header(path)?;
+        by_commas(path, &columns)?;
+        files.push((name, columns));
     }
     let dataset = match arguments.dataset {
         Some(name) => name,
@@ -54,6 +64,18 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         Format::Table => Ok(format!(
             "wrote {path}\nNow say in it whose the rows are (unit) and what the columns hold; then run whit check."
         )),
+    }
+}
+
+/// A file whose columns are separated otherwise would be one column, and each of its rows a unit of its own.
+fn by_commas(path: &Path, columns: &[String]) -> Result<(), Failure> {
+    match columns {
+        [all] if all.contains([';', '|']) => Err(Failure::invalid(
+            "not_by_commas",
+            &format!("the first line of {path:?} names one column, {all:?}: are there several?"),
+            "separate columns by commas, as in patient,ward,cost; quote cells that hold commas",
+        )),
+        _ => Ok(()),
     }
 }
 

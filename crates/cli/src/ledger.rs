@@ -15,7 +15,7 @@ use crate::{Format, budget, sheet, table};
 /// A ledger is a file of records that form a chain: each holds the hash of the one before, the last is signed with the key beside
 /// the file. A receipt is a hash of that chain, so whoever keeps one can find out later whether history was changed.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, arg_required_else_help = false)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -26,8 +26,8 @@ Examples:
   whit ledger show --last 5
   whit ledger verify --receipt 17-5e0c…
       Is every record as it was written, and is this answer among them?
-  whit ledger cap --epsilon 20
-      Raises or lowers the cap of the data set, and records it. The catalog should say the same.
+  whit ledger cap
+      Records the cap that the catalog gives the data set by now, higher or lower.
   whit ledger accept
       Records that the owner has seen a changed catalog and wants it.";
 
@@ -71,11 +71,12 @@ receipt of today, kept elsewhere.";
 
 const CAP_EXAMPLES: &str = "\
 Examples:
-  whit ledger cap --epsilon 25
+  whit ledger cap
   whit ledger cap --catalog shop/whit.toml --analyst ann --epsilon 1
 
-The catalog should say the same: where it says less, its cap is recorded the next time it is
-used; where it says more, it is refused.";
+First change the cap in the catalog, then record it here. With --epsilon it can be another one,
+but the two should be the same: where the catalog says less, its cap is recorded the next time it
+is used; where it says more, it is refused.";
 
 const ACCEPT_EXAMPLES: &str = "\
 Examples:
@@ -120,10 +121,10 @@ struct VerifyArguments {
 struct CapArguments {
     #[command(flatten)]
     place: PlaceArguments,
-    /// What all answers together may reveal
+    /// What all answers together may reveal; else as the catalog says
     #[arg(long, value_name = "EPSILON", allow_hyphen_values = true)]
-    epsilon: String,
-    /// The slack; else as the catalog has it for the data set
+    epsilon: Option<String>,
+    /// The slack; else as the catalog says
     #[arg(long, value_name = "DELTA", allow_hyphen_values = true)]
     delta: Option<String>,
     /// The cap of this team instead of the data set's
@@ -217,7 +218,7 @@ fn verified(arguments: VerifyArguments, format: Format) -> Shown {
             "ledger".to_owned(),
             "sound: every record is as it was written".to_owned(),
         ),
-        ("data set".into(), report.dataset.clone()),
+        ("data set".into(), sheet::printable(&report.dataset)),
         ("mode".into(), report.mode.word().into()),
         (
             "records".into(),
@@ -257,23 +258,41 @@ fn verified(arguments: VerifyArguments, format: Format) -> Shown {
 }
 
 fn cap(arguments: CapArguments, format: Format) -> Shown {
-    let epsilon: Epsilon = arguments.epsilon.parse()?;
+    let epsilon: Option<Epsilon> = arguments.epsilon.as_deref().map(str::parse).transpose()?;
+    let delta: Option<Delta> = arguments.delta.as_deref().map(str::parse).transpose()?;
     let place = arguments.place.find(format)?;
-    let delta: Delta = match arguments.delta {
-        Some(text) => text.parse()?,
-        None => place.catalog.budget().1,
-    };
     let level = match (arguments.team, arguments.analyst) {
         (Some(team), _) => Level::Team(team),
         (None, Some(analyst)) => Level::Analyst(analyst),
         (None, None) => Level::Dataset,
     };
-    let ledger = Ledger::attach(&place.ledger)?;
     let whose = level.to_string();
+    let caps = whit::session::terms(&place.catalog).caps;
+    let declared = caps.iter().find(|(whose, ..)| *whose == level);
+    let declared = declared.map(|&(_, epsilon, delta)| (epsilon, delta));
+    let Some(epsilon) = epsilon.or(declared.map(|(epsilon, _)| epsilon)) else {
+        return Err(Failure::invalid(
+            "no_cap",
+            &format!("the catalog has no cap for the {whose}"),
+            "give one with --epsilon, or in the catalog",
+        ));
+    };
+    // Without a delta of its own, nobody is rationed below that of the data set.
+    let delta = delta
+        .or(declared.map(|(_, delta)| delta))
+        .unwrap_or(place.catalog.budget().1);
+    let ledger = Ledger::attach(&place.ledger)?;
     // Which of the two it is, is for the ledger to say.
     let lowered = ledger.lower_cap(level.clone(), epsilon, delta);
-    let receipt = match lowered {
-        Err(ledger::Error::CapDirection { .. }) => ledger.raise_cap(level, epsilon, delta)?,
+    let set = match lowered {
+        Err(ledger::Error::CapDirection { .. }) => ledger.raise_cap(level, epsilon, delta),
+        other => other,
+    };
+    let receipt = match set {
+        // It is as the catalog says already, and whoever has this receipt can show so.
+        Err(ledger::Error::CapDirection { .. }) if Some((epsilon, delta)) == declared => {
+            ledger.head()?
+        }
         other => other?,
     };
     let value = json!({
@@ -282,17 +301,22 @@ fn cap(arguments: CapArguments, format: Format) -> Shown {
         "delta": delta.value(),
         "receipt": receipt.to_string(),
     });
-    let delta = match delta.value() {
-        0.0 => String::new(),
-        delta => format!(", delta {}", sheet::short(delta)),
+    let pair = |epsilon: Epsilon, delta: Delta| match delta.value() {
+        0.0 => format!("epsilon {epsilon}"),
+        delta => format!("epsilon {epsilon}, delta {}", sheet::short_down(delta)),
     };
-    let lines = [
-        (
-            "recorded".to_owned(),
-            format!("the cap of the {whose} is epsilon {epsilon}{delta}"),
-        ),
-        ("receipt".to_owned(), receipt.to_string()),
-    ];
+    let mut lines = vec![(
+        "recorded".to_owned(),
+        format!("the cap of the {whose} is {}", pair(epsilon, delta)),
+    )];
+    if let Some((other, slack)) = declared.filter(|declared| *declared != (epsilon, delta)) {
+        let text = format!(
+            "the catalog says {} for the {whose}: change it, too, before it is used, or its cap is recorded again where it is lower, and refused where it is higher",
+            pair(other, slack)
+        );
+        lines.push(("but".into(), text));
+    }
+    lines.push(("receipt".into(), receipt.to_string()));
     Ok((value, table::lines(&lines)))
 }
 

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand, ValueEnum};
-use whit::Failure;
+use whit::{Failure, FaultKind};
 
 /// Differentially private answers about private data.
 ///
@@ -89,7 +89,7 @@ pub(crate) enum Print {
     Table,
     /// For programs: one object on one line
     Json,
-    /// For spreadsheets: a header and rows; only for answers of whit query
+    /// For spreadsheets: a header and rows, and ' before text that looks like a formula; only for answers of whit query
     Csv,
 }
 
@@ -128,8 +128,14 @@ impl Format {
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let format = Format::asked(&arguments);
+    // Cases and their answers are JSON, whatever the format of the rest.
+    let cases = |argument: &OsString| argument.to_string_lossy().starts_with("--json");
+    let for_programs = format == Format::Json || arguments.iter().any(cases);
     let mut unanswered = false;
-    let outcome = outcome::guard(|| run(arguments, &mut unanswered));
+    let mut outcome = outcome::guard(|| run(arguments, &mut unanswered));
+    if !for_programs {
+        outcome = for_eyes(outcome);
+    }
     let code = outcome::show(outcome, format);
     // Cases fail one by one, each with a line of its own.
     if unanswered && code == ExitCode::SUCCESS {
@@ -137,6 +143,24 @@ fn main() -> ExitCode {
     } else {
         code
     }
+}
+
+/// Names and keys may hold anything. JSON has its own way to write that; elsewhere nothing may command a terminal.
+fn for_eyes(outcome: Result<String, Failure>) -> Result<String, Failure> {
+    let clean = |failure: Failure| {
+        let [reason, suggestion] =
+            [failure.reason(), failure.suggestion()].map(sheet::printable_lines);
+        match failure.kind() {
+            FaultKind::Invalid => Failure::invalid(failure.code(), &reason, &suggestion),
+            FaultKind::Refused => Failure::refused(failure.code(), &reason, &suggestion),
+            FaultKind::Bug => Failure::bug(failure.code(), &reason, &suggestion),
+            // Made of numbers and of names that accounts have checked.
+            _ => failure,
+        }
+    };
+    outcome
+        .map(|text| sheet::printable_lines(&text))
+        .map_err(clean)
 }
 
 /// The text for stdout; `unanswered` is set if a part of what was asked has no answer.

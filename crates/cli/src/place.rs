@@ -35,7 +35,7 @@ impl PlaceArguments {
     pub(crate) fn find(self, format: Format) -> Result<Place, Failure> {
         let path = match self.catalog {
             Some(path) => path,
-            None if Path::new(CATALOG).exists() => CATALOG.into(),
+            None if is_there(Path::new(CATALOG)) => CATALOG.into(),
             None => {
                 let folder = demo::folder()?;
                 if format == Format::Table {
@@ -71,6 +71,11 @@ impl Place {
     pub(crate) fn open(self) -> Result<Session, Failure> {
         Ok(Session::open(self.catalog, &self.folder, &self.ledger)?)
     }
+}
+
+/// Is there something of that name? A link to nothing is something: what it was meant to say is not known.
+pub(crate) fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 #[expect(clippy::disallowed_methods, reason = "a door opens files")]

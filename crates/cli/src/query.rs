@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Read};
 
 use clap::Args;
+use whit::accounting::reserve::Standing;
 use whit::session::{Answer, Asked, Charge, Explained, Question, Remaining, Reply};
 use whit::{Confidence, Failure, OsEntropy};
 
@@ -18,7 +19,8 @@ use crate::{Format, Print, sheet, table};
 ///
 /// A statement counts or adds up rows of one private table: COUNT(*), COUNT(x), COUNT(DISTINCT unit), SUM(x) and AVG(x), with
 /// WHERE, GROUP BY, joins with public tables, HAVING, ORDER BY and LIMIT. What it costs is decided, and kept in the ledger, before a
-/// private row is read. The same statement again gives the same answer, for nothing.
+/// private row is read. The same statement again gives the same answer, for nothing: to the same analyst, with the same epsilon, delta,
+/// bounds and confidence, about the same tables and the same version that the catalog names.
 ///
 /// Numbers with ± were made private: the true one, computed on the rows that count, lies within with the confidence that is
 /// told. Which rows count is bounded by --groups-per-unit and --rows-per-group: rows of a unit beyond that are left out.
@@ -91,7 +93,11 @@ pub(crate) fn run(arguments: Arguments, print: Print) -> Result<String, Failure>
     if explain {
         let explained = session.explain(&question)?;
         return Ok(match format {
-            Format::Table => explanation(&explained),
+            Format::Table => {
+                let standings = session.standings(question.analyst.as_deref())?;
+                let room = room(&explained.charge, &standings);
+                explanation(&explained, room, confidence, session.catalog().dataset())
+            }
             Format::Json => json(&explained),
         });
     }
@@ -135,7 +141,9 @@ fn statement(sql: Option<String>) -> Result<String, Failure> {
         _ => {
             let mut text = String::new();
             let read = io::stdin().take(SQL_BYTES_MAX).read_to_string(&mut text);
-            read.map(|_| text).map_err(|_| {
+            // Some editors begin a file with a mark that is no part of it.
+            let text = || text.trim_start_matches('\u{feff}').to_owned();
+            read.map(|_| text()).map_err(|_| {
                 Failure::invalid(
                     "no_statement",
                     "standard input is no text",
@@ -179,9 +187,9 @@ fn words(reply: &Reply, confidence: Confidence, dataset: &str) -> String {
         lines.push(("rows".to_owned(), nothing(answer)));
     }
     if answer.intervals.iter().flatten().any(Option::is_some) {
-        let percent = sheet::short(100.0 * confidence.value());
+        let percent = sheet::percent(confidence.value());
         let text = format!(
-            "±, or from and to: the value without noise is within, with {percent}% confidence"
+            "±, or from and to: the value without noise is within, with {percent} confidence"
         );
         lines.push(("errors".into(), text));
     }
@@ -208,22 +216,25 @@ fn nothing(answer: &Answer) -> String {
 pub(crate) fn price(charge: &Charge) -> String {
     let mut text = format!("epsilon {}", charge.epsilon);
     if charge.delta > 0.0 {
-        text += &format!(", delta {}", sheet::short(charge.delta));
+        text += &format!(", delta {}", sheet::short_up(charge.delta));
     }
     if let (Some(rho), Some(delta0)) = (charge.rho, charge.delta0) {
-        text += &format!(" alone; adds rho {}", sheet::short(rho));
+        text += &format!(" alone; adds rho {}", sheet::short_up(rho));
         if delta0 > 0.0 {
-            text += &format!(" and delta {}", sheet::short(delta0));
+            text += &format!(" and delta {}", sheet::short_up(delta0));
         }
         text += " to the budget's sums";
     }
     text
 }
 
-/// One line for each level that has a cap.
+/// One line for each level that has a cap. What is left is rounded down, what is charged up.
 pub(crate) fn left(remaining: &Remaining, dataset: &str) -> Vec<(String, String)> {
     let levels = [
-        (format!("of {dataset}"), Some(remaining.dataset)),
+        (
+            format!("of {}", sheet::printable(dataset)),
+            Some(remaining.dataset),
+        ),
         ("of your team".into(), remaining.team),
         ("of your own".into(), remaining.analyst),
     ];
@@ -231,15 +242,38 @@ pub(crate) fn left(remaining: &Remaining, dataset: &str) -> Vec<(String, String)
         let left = left?;
         let delta = match left.delta {
             0.0 => String::new(),
-            delta => format!(", delta {}", sheet::short(delta)),
+            delta => format!(", delta {}", sheet::short_down(delta)),
         };
-        let text = format!("epsilon {}{delta} left {whose}", sheet::short(left.epsilon));
+        let epsilon = sheet::short_down(left.epsilon);
+        let text = format!("epsilon {epsilon}{delta} left {whose}");
         Some(("budget".to_owned(), text))
     };
     levels.into_iter().filter_map(line).collect()
 }
 
-fn explanation(explained: &Explained) -> String {
+/// For how many such statements there is room, at least. An epsilon that is left says little of that where concentrated losses are added up.
+fn room(charge: &Charge, standings: &[Standing]) -> u64 {
+    let loss = charge.rho.unwrap_or(charge.epsilon);
+    let delta = charge.delta0.unwrap_or(charge.delta);
+    let times = |left: f64, cost: f64| {
+        let times = (left / cost).floor();
+        // The quotient is rounded, this is not: its sign is right.
+        let is_too_much = times.mul_add(cost, -left) > 0.0;
+        (if is_too_much { times - 1.0 } else { times }) as u64
+    };
+    let left = standings.iter().filter_map(|standing| {
+        let left = standing.cap?.remaining(standing.spent).left;
+        let by_loss = times(left.loss.to_f64_down(), loss);
+        let by_delta = match delta {
+            0.0 => u64::MAX,
+            delta => times(left.delta.to_f64_down(), delta),
+        };
+        Some(by_loss.min(by_delta))
+    });
+    left.min().unwrap_or(0)
+}
+
+fn explanation(explained: &Explained, room: u64, confidence: Confidence, dataset: &str) -> String {
     let plan = &explained.explanation;
     let keys = match (plan.keys, plan.groups) {
         ("one", _) => "one row".to_owned(),
@@ -256,7 +290,11 @@ fn explanation(explained: &Explained) -> String {
     let mut lines = vec![("groups".to_owned(), keys), ("uses".to_owned(), uses)];
     for noise in &plan.noise {
         let error = match noise.half_width {
-            Some(half) => format!(": off by at most {}", sheet::short(half)),
+            Some(half) => format!(
+                ": off by at most {}, with {} confidence",
+                sheet::short_up(half),
+                sheet::percent(confidence.value())
+            ),
             None => ": how far off depends on how many rows there are".into(),
         };
         let text = format!(
@@ -264,7 +302,7 @@ fn explanation(explained: &Explained) -> String {
             noise.distribution,
             sheet::short(noise.scale)
         );
-        lines.push((noise.aggregate.clone(), text));
+        lines.push((sheet::printable(&noise.aggregate), text));
     }
     for note in &plan.notes {
         lines.push(("note".into(), (*note).into()));
@@ -273,7 +311,13 @@ fn explanation(explained: &Explained) -> String {
         "charge".into(),
         format!("would be {}", price(&explained.charge)),
     ));
-    lines.extend(left(&explained.remaining, "the data set"));
+    lines.extend(left(&explained.remaining, dataset));
+    let room = match room {
+        0 => "for no such statement".to_owned(),
+        1 => "for one such statement".to_owned(),
+        more => format!("for {more} such statements"),
+    };
+    lines.push(("room".into(), room));
     lines.push(("so far".into(), "nothing was read or charged".into()));
     table::lines(&lines)
 }
@@ -281,6 +325,31 @@ fn explanation(explained: &Explained) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn room_is_counted_exactly() {
+        use whit::accounting::budget::{Cap, Mode, Sums};
+        use whit::accounting::reserve::Level;
+        use whit::{Delta, Epsilon, Neighbours};
+        let check = |epsilon: f64, cost: f64, times: u64| {
+            let cap = Epsilon::new(epsilon).expect("an epsilon");
+            let cap = Cap::new(Mode::Pure, Neighbours::AddRemove, cap, Delta::ZERO);
+            let standing = Standing {
+                level: Level::Dataset,
+                cap: Some(cap.expect("a cap")),
+                spent: Sums::default(),
+            };
+            let charge =
+                serde_json::json!({"epsilon": cost, "delta": 0.0, "rho": null, "delta0": null});
+            let charge = serde_json::from_value(charge).expect("a charge");
+            assert_eq!(room(&charge, &[standing]), times, "{cost} of {epsilon}");
+        };
+        check(1.0, 0.5, 2);
+        // A tenth as a float is more than a tenth, so the tenth one does not fit.
+        check(1.0, 0.1, 9);
+        check(0.75, 0.25, 3);
+        check(1.0, 2.0, 0);
+    }
 
     #[test]
     fn explain_privacy_is_a_prefix() {

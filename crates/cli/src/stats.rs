@@ -31,7 +31,7 @@ use crate::{Format, census, query, table};
 /// If no range is known, --range auto finds one: a quarter of epsilon is spent on a search for bounds between powers of two (see
 /// whit stats bounds), and the rest on the statistic. If nothing is found, that is the answer, for the whole charge.
 ///
-/// A file that a catalog (whit.toml) names as a private table is paid from its ledger, and the catalog says whom to protect. Of other
+/// A file that a catalog (whit.toml) names as a private table, by whatever name or link it is given here, is paid from its ledger, and the catalog says whom to protect. Of other
 /// files nothing is recorded: if you ask again about the same people, the charges add up.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = false)]
@@ -356,7 +356,7 @@ struct CommonArguments {
         allow_hyphen_values = true
     )]
     confidence: String,
-    /// The catalog that names the file; else whit.toml in its folder or above, if that names it
+    /// The catalog that names the file; else a whit.toml that names it, in its folder, in this one, or above
     #[arg(long, value_name = "WHIT.TOML")]
     catalog: Option<PathBuf>,
     /// The ledger of a catalogued file; else where the catalog says
@@ -457,7 +457,7 @@ impl Source {
     fn catalogued(&self) -> Result<Option<Catalogued>, Failure> {
         let (catalog, ledger) = (self.catalog.as_deref(), self.ledger.as_deref());
         match &self.file {
-            Some(file) if file != Path::new("-") => catalogued::find(file, catalog, ledger),
+            Some(file) => catalogued::find(file, catalog, ledger),
             _ if catalog.is_none() => Ok(None),
             _ => Err(Failure::invalid(
                 "not_in_catalog",
@@ -831,5 +831,13 @@ fn category_columns(columns: &str, lists: &str) -> Result<Vec<CategoryColumn>, F
 /// A file that belongs to the question and not to the data.
 #[expect(clippy::disallowed_methods, reason = "a door opens files")]
 fn public_file(path: &str) -> Result<String, Failure> {
+    // Categories are told as they stand there, so they must not be somebody's rows.
+    if catalogued::find(Path::new(path), None, None)?.is_some() {
+        return Err(Failure::refused(
+            "private_categories",
+            &format!("the file {path:?} of categories is a private table of a catalog"),
+            "write the categories that can be into a file of their own",
+        ));
+    }
     std::fs::read_to_string(path).map_err(|error| unreadable(Path::new(path), error.kind()))
 }

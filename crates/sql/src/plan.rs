@@ -146,6 +146,14 @@ fn read(text: &str, tables: &Tables) -> Result<Statement> {
             error.strip_backtrace(),
             "write it with plain columns, arithmetic, CASE and GROUP BY",
         ),
+        _ if ill_typed(&error).is_some() => sql(
+            "argument_type",
+            format!(
+                "{} is not computed of what it is given; a column is text unless the catalog gives it a type",
+                ill_typed(&error).unwrap_or_default()
+            ),
+            "give the column a type and a range in the catalog, such as { type = \"int\", range = [0, 100] }; or CAST it, if that is what you mean",
+        ),
         _ => sql(
             "sql_binding",
             error.strip_backtrace(),
@@ -153,6 +161,13 @@ fn read(text: &str, tables: &Tables) -> Result<Statement> {
         ),
     })?;
     statement(&plan, tables)
+}
+
+/// The function that the planner has no signature for, in capitals.
+fn ill_typed(error: &DataFusionError) -> Option<String> {
+    let text = error.strip_backtrace();
+    let (_, from) = text.split_once("No function matches the given name and argument types '")?;
+    Some(from.split_once('(')?.0.to_ascii_uppercase())
 }
 
 /// Is this the planner's way to say that it does not know a function?

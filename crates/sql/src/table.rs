@@ -234,6 +234,13 @@ fn open(
 
 /// The columns that the first line of a CSV file names. Nothing else is told of it.
 pub fn header(path: &Path) -> Result<Vec<String>> {
+    if !path.exists() {
+        return Err(catalog(
+            "source_not_read",
+            format!("there is no file {}", path.display()),
+            "check the path; that of a table is relative to the catalog",
+        ));
+    }
     read_header(path)
         .filter(|names| names.iter().any(|name| !name.is_empty()))
         .ok_or_else(|| {

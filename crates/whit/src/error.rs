@@ -222,7 +222,7 @@ impl Fault for Error {
             }
             Self::ColumnTwice { .. } => "name each column once",
             Self::RowsPerUnitMissing { .. } => {
-                "give the most rows per unit that count: noise can hide a unit only if its share is bounded, and further rows are left out"
+                "give the most rows per unit that count, with --rows-per-unit or as rows_per_unit of the table in its catalog: noise can hide a unit only if its share is bounded, and further rows are left out"
             }
             Self::RowsPerUnitUnused => {
                 "give the unit too: the column that names whom a row belongs to"

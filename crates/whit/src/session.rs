@@ -64,7 +64,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 use whit_accounting::budget::{Cost, Mode};
 use whit_accounting::price;
-use whit_accounting::reserve::{Account, Filter, Level, Standing};
+use whit_accounting::reserve::{Account, Filter, Level, Permit, Standing, Unreserved};
 use whit_core::{Confidence, Delta, Entropy, Neighbours};
 use whit_ledger::{Found, Key, Ledger, Terms};
 use whit_sql::catalog::Promise;
@@ -73,6 +73,7 @@ use whit_sql::{StablePlan, Statement, Tables, execute};
 mod error;
 mod reply;
 mod statistic;
+mod turn;
 
 pub use error::{Error, Result};
 pub use reply::{Charge, Explained, Left, Remaining, Reply};
@@ -84,6 +85,7 @@ pub use whit_sql::{
 };
 
 use reply::Stored;
+use turn::{QuestionHash, Turns};
 
 /// Tables whose owner declared whom to protect, and the budget for asking about them. One session serves many threads.
 #[derive(Debug)]
@@ -92,6 +94,7 @@ pub struct Session {
     tables: Tables,
     ledger: Ledger,
     filter: Filter,
+    turns: Turns,
 }
 
 /// What an analyst asks.
@@ -132,6 +135,7 @@ impl Session {
             tables,
             ledger,
             filter: Filter::new(terms.mode),
+            turns: Turns::default(),
         })
     }
 
@@ -144,17 +148,16 @@ impl Session {
         let stable = StablePlan::analyze(statement, &request, &self.tables)?;
         let plan = PrivatePlan::rewrite(stable, &request, &self.tables)?;
         let charge = self.price(&plan)?;
-        // An answer that left already says nothing new.
-        let key = match self.stored(&plan, question.confidence, &account)? {
-            Before::Answered(stored, receipt) => {
+        // An answer that left already says nothing new. Who asks the same at the same time waits for it.
+        let same = self.identify(&plan, question.confidence, &account);
+        let _turn = self.turns.take(same);
+        let permit = match self.reserve(&plan, same, &account)? {
+            Paid::Now(permit) => permit,
+            Paid::Before(stored, receipt) => {
                 let remaining = self.remaining(&account)?;
                 return Ok(Reply::reused(*stored, remaining, receipt));
             }
-            Before::Not(key) => key,
         };
-        let mut journal = self.ledger.charge(key, plan.fingerprint());
-        let filter = self.filter.with_delta(request.delta());
-        let permit = filter.reserve(plan.event(), &account, &mut journal)?;
         let charged = permit.sequence();
         let executed = execute(&plan, &self.tables, permit, entropy);
         let (secrets, redeemed) = self.or_suspend(charged, executed)?;
@@ -232,14 +235,13 @@ impl Session {
         Ok(Remaining::new(&self.ledger.standings(account)?))
     }
 
-    /// The answer that this account got to the same question about the same version of the data, or the key to charge a new
-    /// one under. A charge whose answer was lost, or is not there yet, stays charged; asking again is another charge.
-    fn stored(
+    /// What the same question of the same account about the same version of the data has in common.
+    fn identify(
         &self,
         plan: &PrivatePlan,
         confidence: Confidence,
         account: &Account,
-    ) -> Result<Before> {
+    ) -> QuestionHash {
         let mut question = Sha256::new();
         question.update(plan.fingerprint());
         question.update(self.catalog.hash());
@@ -251,7 +253,30 @@ impl Session {
             question.update((text.len() as u64).to_be_bytes());
             question.update(text);
         }
-        let question: [u8; 32] = question.finalize().into();
+        question.finalize().into()
+    }
+
+    /// Pays for a plan, unless its answer was paid for and stored before.
+    fn reserve(&self, plan: &PrivatePlan, same: QuestionHash, account: &Account) -> Result<Paid> {
+        let filter = self.filter.with_delta(plan.request().delta());
+        // Each round that does not end finds one key more that was charged meanwhile.
+        loop {
+            let key = match self.stored(same)? {
+                Before::Answered(stored, receipt) => return Ok(Paid::Before(stored, receipt)),
+                Before::Not(key) => key,
+            };
+            let mut journal = self.ledger.charge(key, plan.fingerprint());
+            match filter.reserve(plan.event(), account, &mut journal) {
+                // Another process was faster with the same question.
+                Err(Unreserved::Journal(whit_ledger::Error::Charged { .. })) => {}
+                reserved => return Ok(Paid::Now(reserved?)),
+            }
+        }
+    }
+
+    /// The answer that was given to a question, or the key to charge a new one under. A charge whose answer was lost, or that another process
+    /// has not answered yet, stays charged; asking again is another charge.
+    fn stored(&self, question: QuestionHash) -> Result<Before> {
         // Ends at the first key that was never charged: there are as many as times that an answer was lost.
         for attempt in 0_u64.. {
             let key = Key::new(&format!("statement {attempt} {question:?}"));
@@ -268,6 +293,12 @@ impl Session {
         }
         Err(Error::Unreadable)
     }
+}
+
+/// When a question was paid for.
+enum Paid {
+    Now(Permit),
+    Before(Box<Stored>, whit_ledger::Receipt),
 }
 
 /// Was the question answered before?

@@ -16,6 +16,7 @@ use serde_json::Value;
 mod account;
 mod account_words;
 mod answers;
+mod catalogued;
 mod house;
 mod kill;
 mod query;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const CATALOG: &str = r#"
+pub(super) const CATALOG: &str = r#"
 [dataset]
 id = "clinic"
 [budget]
@@ -31,10 +31,10 @@ const KEYS: [&str; 8] = [
 ];
 
 /// A folder with a catalog, tables and a ledger of its own.
-struct Clinic(tempfile::TempDir);
+pub(super) struct Clinic(tempfile::TempDir);
 
 impl Clinic {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut visits = String::from("patient,ward,cost,note\n");
         for visit in 0..200 {
@@ -48,15 +48,15 @@ impl Clinic {
         clinic
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(super) fn write(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).expect("the folder is writable");
     }
 
-    fn run(&self, arguments: &[&str]) -> Run {
+    pub(super) fn run(&self, arguments: &[&str]) -> Run {
         self.run_with(arguments, b"")
     }
 
@@ -85,13 +85,13 @@ impl Clinic {
     }
 
     /// What is left of the data set's epsilon.
-    fn left(&self) -> f64 {
+    pub(super) fn left(&self) -> f64 {
         let budget = answer(&self.run(&["budget", "--format", "json"]));
         number(&budget["levels"][0]["remaining"], "epsilon")
     }
 }
 
-fn failure(run: &Run, exit: i32, kind: &str) -> String {
+pub(super) fn failure(run: &Run, exit: i32, kind: &str) -> String {
     assert_eq!(run.code, exit, "{}{}", run.stdout, run.stderr);
     assert!(!format!("{}{}", run.stdout, run.stderr).contains(CANARY));
     let failure: Value = serde_json::from_str(&run.stdout).expect("JSON");
@@ -234,11 +234,9 @@ fn a_price_can_be_seen_before_it_is_paid() {
         "--groups-per-unit",
         "1",
     ]);
-    assert!(
-        words.stdout.contains("nothing was read or charged"),
-        "{}",
-        words.stdout
-    );
+    for line in ["nothing was read or charged", "for 2 such statements"] {
+        assert!(words.stdout.contains(line), "{}", words.stdout);
+    }
     assert_eq!(clinic.left(), 1.0);
 }
 
@@ -256,7 +254,7 @@ fn statements_come_from_standard_input_and_rows_leave_as_csv() {
         "--format",
         "csv",
     ];
-    let run = clinic.run_with(&arguments, BY_WARD.as_bytes());
+    let run = clinic.run_with(&arguments, format!("\u{feff}{BY_WARD};\r\n").as_bytes());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     let lines: Vec<&str> = run.stdout.lines().collect();
     assert_eq!(lines[0], "ward,n,n_low,n_high");
@@ -373,6 +371,15 @@ fn from_a_file_to_a_first_answer() {
     assert_eq!(made["catalog"], "whit.toml");
     let run = clinic.run(&["init", "visits.csv", "--format", "json"]);
     assert_eq!(failure(&run, 1, "invalid"), "catalog_not_written");
+    // Columns that are not separated by commas would be one, and each row a unit of its own.
+    clinic.write("other.csv", "patient;ward\np1;north\n");
+    for (file, code) in [
+        ("other.csv", "not_by_commas"),
+        ("gone.csv", "source_not_read"),
+    ] {
+        let run = clinic.run(&["init", file, "--output", "other.toml", "--format", "json"]);
+        assert_eq!(failure(&run, 1, "invalid"), code);
+    }
     let draft = fs::read_to_string(clinic.path("whit.toml")).expect("written");
     assert!(!draft.contains(CANARY), "no cell is looked at");
     let checked = answer(&clinic.run(&["check", "--format", "json"]));
@@ -454,69 +461,147 @@ fn an_answer_that_nobody_read_stays_paid() {
     assert_eq!(clinic.left(), 0.5);
 }
 
-/// `whit stats` on a private table of a catalog beside it is paid from the same ledger.
+/// The hint of a raised cap is followed word by word; and who records another cap than the catalog's is told.
 #[test]
-fn statistics_of_a_catalogued_file_are_charged() {
+fn a_cap_is_recorded_as_the_catalog_has_it() {
     let clinic = Clinic::new();
-    let stats = |more: &str| {
-        let arguments = format!("stats count visits.csv --epsilon 0.25 --format json {more}");
-        clinic.run(&arguments.split_whitespace().collect::<Vec<_>>())
+    clinic.answer(BY_WARD, "0.5");
+    let people = "[team.lab]\nepsilon = 0.5\n[table.visits]";
+    let people = CATALOG.replace("[table.visits]", people);
+    clinic.write("whit.toml", &people);
+    assert_eq!(clinic.left(), 0.5);
+    let more = people
+        .replace("epsilon = 1.0", "epsilon = 2.0")
+        .replace("epsilon = 0.5", "epsilon = 0.75");
+    clinic.write("whit.toml", &more);
+    let hint = |run: Run| {
+        let (_, rest) = run.stderr.split_once('`').expect("a command");
+        rest.split_once('`').expect("a command").0.to_owned()
     };
-    let found = answer(&stats(""));
-    assert_eq!(
-        (&found["data"], &found["recorded"]),
-        (&"catalogued file".into(), &true.into())
-    );
-    assert_eq!(
-        (&found["unit"], &found["rows_per_unit"]),
-        (&"patient".into(), &2.into())
-    );
-    assert_eq!(found["remaining"]["dataset"]["epsilon"], 0.75);
-    assert_eq!(clinic.left(), 0.75);
-    assert_eq!(
-        failure(&stats("--unit ward --rows-per-unit 1"), 2, "refused"),
-        "other_unit"
-    );
-    assert_eq!(
-        failure(&stats("--relation replace"), 2, "refused"),
-        "other_relation"
-    );
-    assert_eq!(
-        failure(&stats("--column nothing"), 1, "invalid"),
-        "unknown_column"
-    );
-    assert_eq!(clinic.left(), 0.75);
-    // Of a public table, and of a file that no catalog names, nothing is recorded.
-    let public = clinic.run(&[
-        "stats",
-        "count",
-        "wards.csv",
-        "--epsilon",
-        "1",
-        "--format",
-        "json",
-    ]);
-    assert_eq!(answer(&public)["recorded"], false);
-    let named = clinic.run(&[
-        "stats",
-        "count",
-        "wards.csv",
-        "--epsilon",
-        "1",
-        "--catalog",
-        "whit.toml",
-        "--format",
-        "json",
-    ]);
-    assert_eq!(failure(&named, 1, "invalid"), "not_in_catalog");
-    // A catalog that cannot be read is no reason to answer without it.
-    clinic.write("whit.toml", "nonsense");
-    assert_eq!(failure(&stats(""), 1, "invalid"), "catalog_syntax");
-    clinic.write("whit.toml", CATALOG);
-    for _ in 0..3 {
-        answer(&stats(""));
+    for expected in ["whit ledger cap", "whit ledger cap --team lab"] {
+        let command = hint(clinic.run(&["budget"]));
+        assert_eq!(command, expected);
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        let run = clinic.run(&words);
+        assert_eq!(
+            (run.code, run.stdout.contains("but")),
+            (0, false),
+            "{}",
+            run.stderr
+        );
     }
-    assert_eq!(failure(&stats(""), 3, "exhausted"), "budget_exhausted");
-    let table = clinic.run(&["stats", "count", "wards.csv", "--epsilon", "1"]);
-    assert!(table.stdout.contains("not recorded"), "{}", table.stdout);
+    assert_eq!(clinic.left(), 1.5);
+    let run = clinic.run(&["ledger", "cap", "--epsilon", "3"]);
+    assert!(
+        run.stdout.contains("the catalog says epsilon 2"),
+        "{}",
+        run.stdout
+    );
+    let run = clinic.run(&["ledger", "cap", "--analyst", "ann", "--format", "json"]);
+    assert_eq!(failure(&run, 1, "invalid"), "no_cap");
+    let again = || answer(&clinic.run(&["ledger", "cap", "--team", "lab", "--format", "json"]));
+    assert_eq!(again(), again(), "what is recorded is not recorded again");
+    let run = clinic.run(&["ledger"]);
+    assert!(run.stderr.contains("subcommand"), "{}", run.stderr);
+}
+
+/// Keys and names are whatever somebody typed: they neither command a terminal nor a spreadsheet.
+#[test]
+fn keys_and_names_are_only_text() {
+    let clinic = Clinic::new();
+    let keys = r#"["=1+1", "a\u001b[2J\nb", "-5", "\u202eright"]"#;
+    let catalog = CATALOG.replace(r#"["north", "south"]"#, keys).replace(
+        "epsilon = 1.0",
+        "epsilon = 1.0\n[defaults]\nepsilon = 0.1\ngroups_per_unit = 1\nrows_per_group = 1",
+    );
+    clinic.write("whit.toml", &catalog);
+    let sql = "SELECT ward AS \"w\u{1b}]0;x\u{7}\", COUNT(*) AS \"=n\" FROM visits GROUP BY ward";
+    for format in ["table", "csv"] {
+        let run = clinic.run(&["query", sql, "--format", format]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let commands = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!run.stdout.contains(commands), "{:?}", run.stdout);
+        assert!(run.stdout.contains("a\\u{1b}[2J"), "{:?}", run.stdout);
+        if format == "csv" {
+            assert!(
+                run.stdout.contains("\n'=1+1,") && run.stdout.contains("\n-5,"),
+                "{}",
+                run.stdout
+            );
+            assert!(run.stdout.contains(",'=n,"), "{}", run.stdout);
+        }
+    }
+    let run = clinic.run(&["query", "SELECT COUNT(*) FROM \"\u{1b}[2J\""]);
+    assert!(
+        run.code == 1 && !run.stderr.contains('\u{1b}'),
+        "{:?}",
+        run.stderr
+    );
+}
+
+/// What people read is rounded to the careful side: of a budget of 1, an answer for 0.1 leaves a little less than 0.9, and a statement of 0.9 is
+/// refused.
+#[test]
+fn what_is_printed_as_left_can_be_spent() {
+    let clinic = Clinic::new();
+    let run = |sql: &str, epsilon: &str| {
+        let bounds = ["--groups-per-unit", "1", "--rows-per-group", "1"];
+        let mut arguments = vec!["query", sql, "--epsilon", epsilon];
+        arguments.extend(bounds);
+        clinic.run(&arguments)
+    };
+    let first = run("SELECT COUNT(*) FROM visits", "0.1");
+    let left = first
+        .stdout
+        .split("budget   epsilon ")
+        .nth(1)
+        .expect("a line");
+    let left = left.split(' ').next().expect("a number");
+    assert!(
+        left.parse::<f64>().expect("a number") <= clinic.left(),
+        "{left}"
+    );
+    let all = run("SELECT SUM(cost) FROM visits", left);
+    assert_eq!(all.code, 0, "{left}: {}", all.stderr);
+    let more = run("SELECT AVG(cost) FROM visits", "0.1");
+    assert!(
+        more.code == 3 && more.stderr.contains("this costs epsilon 0.1\n"),
+        "{}",
+        more.stderr
+    );
+    let none = clinic.run(&[
+        "query",
+        "--explain",
+        BY_WARD,
+        "--epsilon",
+        "0.1",
+        "--groups-per-unit",
+        "1",
+        "--rows-per-group",
+        "1",
+    ]);
+    assert!(
+        none.stdout.contains("for no such statement"),
+        "{}",
+        none.stdout
+    );
+    // How far off it would be is no more certain than the confidence that was asked for.
+    let explain = clinic.run(&[
+        "query",
+        "--explain",
+        BY_WARD,
+        "--epsilon",
+        "0.5",
+        "--confidence",
+        "0.999",
+        "--groups-per-unit",
+        "1",
+        "--rows-per-group",
+        "1",
+    ]);
+    assert!(
+        explain.stdout.contains("99.9% confidence"),
+        "{}",
+        explain.stdout
+    );
 }

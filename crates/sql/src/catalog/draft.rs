@@ -14,16 +14,23 @@ pub fn draft(dataset: &str, files: &[(String, Vec<String>)]) -> Result<String> {
         "# What is private, whose it is, and how much may be spent. `whit check` reads this file and no data.\n\n\
          [dataset]\n\
          id = {}            # identity in the ledger; editing this file never reopens a budget\n\
+         # version = \"2026-05\"    # changed when the data changes: stored answers belong to one version\n\
          # units = 10000          # how many units there are, if that is public: delta is compared with 1/N²\n\n\
          [budget]                  # the cap of the whole dataset\n\
          epsilon = 1.0\n\
          # delta = 1e-8            # given: concentrated accounting, and keys that are not declared can be shown\n\n\
          [defaults]                # for statements that do not say\n\
          # epsilon = 0.1           # without this line, a statement must bring its own\n\
+         # delta = 1e-9            # for keys that are not declared, and for Gaussian noise\n\
          groups_per_unit = 1       # in how many groups one unit counts\n\
          rows_per_group = 1        # how many rows of one unit count in a group\n\n\
          # [ledger]\n\
-         # path = \"whit.ledger\"    # beside this file\n",
+         # path = \"whit.ledger\"    # beside this file\n\n\
+         # [team.NAME]             # what a team may spend of the budget\n\
+         # epsilon = 0.5\n\
+         # [analyst.NAME]          # once there is one, only declared analysts may ask\n\
+         # team = \"NAME\"\n\
+         # epsilon = 0.1\n",
         quoted(dataset)
     );
     for (path, columns) in files {
@@ -57,7 +64,7 @@ pub fn draft(dataset: &str, files: &[(String, Vec<String>)]) -> Result<String> {
         for column in columns {
             let _ = writeln!(
                 text,
-                "# {} = {{ type = \"int\", range = [0, 100] }}   # or {{ values = [\"a\", \"b\"] }} for public group keys",
+                "# {} = {{ type = \"int\", range = [0, 100] }}   # or float, decimal(10,2), bool, text; or {{ values = [\"a\", \"b\"] }} for public group keys",
                 key(column)
             );
         }

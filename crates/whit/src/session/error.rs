@@ -1,7 +1,7 @@
 //! Why a session has no answer.
 
 use thiserror::Error as ThisError;
-use whit_accounting::reserve::{Refusal, Unreserved};
+use whit_accounting::reserve::{Level, Refusal, Unreserved};
 use whit_core::{Fault, FaultKind};
 
 /// A question that cannot be answered, or a ledger that does not let it.
@@ -21,7 +21,7 @@ pub enum Error {
     #[error(transparent)]
     Statistic(#[from] crate::Error),
     /// A level of the budget has no room.
-    #[error(transparent)]
+    #[error("{}", no_room(.0))]
     Refused(Refusal),
     /// A permit was shown for another event.
     #[error(transparent)]
@@ -76,6 +76,39 @@ pub enum Error {
 /// Short for a result with this module's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Why there is no room, with numbers as people write them. What is left is rounded down, a cost up.
+fn no_room(refusal: &Refusal) -> String {
+    let Refusal::Exhausted {
+        level,
+        what,
+        asked,
+        left,
+    } = refusal
+    else {
+        return refusal.to_string();
+    };
+    let (left, asked) = (plain(left.to_f64_down()), plain(asked.to_f64_up()));
+    format!("the {level} has {what} {left} left, and this costs {what} {asked}")
+}
+
+fn plain(number: f64) -> String {
+    if number == 0.0 || (1e-4..1e7).contains(&number) {
+        number.to_string()
+    } else {
+        format!("{number:e}")
+    }
+}
+
+/// As a shell takes it for one word.
+fn word(name: &str) -> String {
+    let bare = |c: char| c.is_alphanumeric() || "-_.@".contains(c);
+    if name.chars().all(bare) {
+        name.to_owned()
+    } else {
+        format!("'{}'", name.replace('\'', "'\\''"))
+    }
+}
+
 impl From<Unreserved<whit_ledger::Error>> for Error {
     fn from(unreserved: Unreserved<whit_ledger::Error>) -> Self {
         match unreserved {
@@ -125,6 +158,17 @@ impl Fault for Error {
 
     fn suggestion(&self) -> String {
         match (self.below(), self) {
+            (_, Self::Refused(Refusal::Exhausted { what: "rho", .. })) => {
+                "ask with a smaller epsilon (rho goes with its square), or let the owner raise the cap".into()
+            }
+            (_, Self::Ledger(whit_ledger::Error::CapRaised { level })) => {
+                let option = match level {
+                    Level::Team(name) => format!(" --team {}", word(name)),
+                    Level::Analyst(name) => format!(" --analyst {}", word(name)),
+                    _ => String::new(),
+                };
+                format!("undo the change, or record it with `whit ledger cap{option}`")
+            }
             (Some(error), _) => error.suggestion(),
             (None, Self::OtherUnit { unit, .. }) => {
                 format!("leave the unit out, or give {unit}")

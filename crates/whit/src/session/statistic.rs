@@ -41,8 +41,10 @@ impl Session {
         let charge = Charge::new(*plan.charge(), &cost);
         let filter = self.filter.with_delta(delta);
         let permit = filter.reserve(plan.event(), &account, &mut self.ledger.charge_once())?;
+        let charged = permit.sequence();
         let redeemed = permit.redeem(plan.event())?;
-        let mut answer = plan.execute(csv()?, entropy)?;
+        let executed = csv().and_then(|csv| plan.execute(csv, entropy));
+        let mut answer = self.measured_or_suspend(charged, executed)?;
         answer.recorded = true;
         let stored = serde_json::to_string(&answer).expect("an answer is plain data");
         let receipt = self.ledger.settle(redeemed, &stored)?;
@@ -52,6 +54,16 @@ impl Session {
             remaining: self.remaining(&account)?,
             receipt: receipt.to_string(),
         })
+    }
+
+    /// As for statements: that rows could not be read is a bit about them that nobody has paid for. That there was no noise is not.
+    fn measured_or_suspend<T>(&self, charged: u64, executed: crate::Result<T>) -> Result<T> {
+        if let Err(error) = &executed
+            && !matches!(error, crate::Error::Mechanism(_))
+        {
+            self.ledger.suspend(charged)?;
+        }
+        Ok(executed?)
     }
 
     /// Makes the request protect whom the catalog protects, or refuses.

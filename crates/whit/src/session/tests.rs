@@ -219,6 +219,25 @@ fn a_failure_after_the_charge_refunds_nothing() {
     assert!(run(&session, &question).expect("stored").reused);
 }
 
+/// The same question from many at once is answered once, and the others get that answer.
+#[test]
+fn identical_questions_at_the_same_time_are_charged_once() {
+    let house = House::new();
+    let session = house.open(PURE).expect("opened");
+    let replies: Vec<Reply> = std::thread::scope(|scope| {
+        let callers = [(); 16].map(|()| scope.spawn(|| run(&session, &ask(COUNT, 0.25))));
+        let replies = callers.map(|caller| caller.join().expect("no panic").expect("answered"));
+        replies.into()
+    });
+    assert_eq!(replies.iter().filter(|reply| !reply.reused).count(), 1);
+    assert!(
+        replies
+            .iter()
+            .all(|reply| reply.answer == replies[0].answer)
+    );
+    assert_eq!(session.budget(None).expect("a cap").dataset.epsilon, 0.75);
+}
+
 /// What fails in the engine may tell of the data, so it happens once.
 #[test]
 fn a_statement_that_cannot_be_executed_suspends_the_data_set() {
@@ -311,4 +330,75 @@ fn statistics_pay_from_the_same_ledger() {
     );
     let left = session.budget(None).expect("a cap").dataset;
     assert_eq!(left.epsilon, 0.5, "refusals cost nothing");
+}
+
+/// Rows that end in a failure of the disk.
+struct Torn(&'static [u8]);
+
+impl std::io::Read for Torn {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self.0.read(buffer)? {
+            0 => Err(std::io::Error::other("SECRET-4711")),
+            read => Ok(read),
+        }
+    }
+}
+
+/// A statistic that cannot be finished is as good an oracle as a statement that cannot be: it happens once, and stays charged.
+#[test]
+fn a_statistic_that_cannot_be_read_suspends_the_data_set() {
+    let house = House::new();
+    let session = house.open(PURE).expect("opened");
+    let measure = |rows: crate::Result<Torn>| {
+        let request = stats::Request::new(Statistic::Count, Epsilon::new(0.25).expect("one"));
+        let found = session.measure("visits", request, None, || rows, &mut Seeded::new(1));
+        found.expect_err("no rows").code()
+    };
+    let rows = || Torn(b"person,city,cost\np1,Oslo,5\n");
+    let left = || session.budget(None).expect("a cap").dataset.epsilon;
+    for (rows, spent) in [(Ok(rows()), 0.25), (Err(crate::Error::Unreadable), 0.5)] {
+        assert_eq!(measure(rows), "unreadable_file");
+        assert_eq!(left(), 1.0 - spent);
+        assert_eq!(measure(Ok(Torn(b""))), "suspended");
+        assert_eq!(left(), 1.0 - spent, "what is suspended is not charged");
+        session.ledger().resume().expect("it was suspended");
+    }
+    // Without noise there is no answer either, but that says nothing of the rows.
+    let request = stats::Request::new(Statistic::Count, Epsilon::new(0.25).expect("one"));
+    let found = session.measure("visits", request, None, || Ok(rows()), &mut FailingEntropy);
+    assert!(found.is_err());
+    assert_eq!(left(), 0.25);
+    run(&session, &ask(COUNT, 0.25)).expect("it is not suspended");
+}
+
+#[test]
+fn what_does_not_fit_is_said_in_plain_numbers() {
+    let house = House::new();
+    let session = house.open(ZCDP).expect("opened");
+    let error = run(&session, &ask(COUNT, 10.0)).expect_err("too much");
+    assert_eq!(error.code(), "budget_exhausted");
+    let text = error.to_string();
+    assert!(
+        text.starts_with("the dataset has rho 0.0") && text.ends_with("and this costs rho 10"),
+        "{text}"
+    );
+    assert!(error.suggestion().contains("smaller epsilon"));
+}
+
+/// The hint of a refusal, followed word by word, must pass.
+#[test]
+fn a_raised_cap_names_the_command_that_records_it() {
+    let house = House::new();
+    let head =
+        |team: &str| format!("{PURE}\n[team.lab]\nepsilon = {team}\n[analyst.ann]\nteam = \"lab\"");
+    drop(house.open(&head("0.25")).expect("opened"));
+    let error = house
+        .open(&head("0.5"))
+        .expect_err("more than was promised");
+    assert_eq!(error.code(), "cap_raised");
+    assert!(error.suggestion().contains("`whit ledger cap --team lab`"));
+    let error = house
+        .open(&head("0.25").replace("1.0", "2.0"))
+        .expect_err("more");
+    assert!(error.suggestion().contains("`whit ledger cap`"));
 }
