@@ -532,8 +532,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "joint quantiles: no room for the rounding of many rows",
         file: "crates/mechanism/src/sample/joint_path.rs",
-        original: "(cells - 1 + levels + (1 << 18));",
-        planted: "(0 * cells + levels + (1 << 18));",
+        original: "(cells - 1 + levels + (1 << 42));",
+        planted: "(0 * cells + levels + (1 << 42));",
         package: MECHANISM,
         tests: "joint_",
     },

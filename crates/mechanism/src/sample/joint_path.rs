@@ -7,19 +7,19 @@
 //!   lie in it; then the cell before; and so on. A choice among options that should weigh `t` is made by integers `q = floor(h/2^y) + 1`,
 //!   where `h` is about `t`, and `y` is such that all of them have about 62 bits together: with probability `q/N`, `N = Σ q`. The path is
 //!   accepted with probability `p = W Π(N/q)/c`, where `c = N_1 2^(y_1) (1 + σ)` belongs to the first choice and
-//!   `σ = 16(m+1)(n+m+2^18) 2^-62`; if it is not, all begins anew. At last `k` uniform points in each cell.
+//!   `σ = 16(m+1)(n+m+2^42) 2^-62`; if it is not, all begins anew. At last `k` uniform points in each cell.
 //! **Proof.** A path is proposed with probability `Π(q/N)`, hence proposed and accepted with `W/c`: proportional to `W`, whatever the table
 //!   says, if only `p <= 1`. Let `u = 2^-62`, let `A` be the entries of the table, and `C` the sums over them as the formulas say.
 //!   1. A cell should weigh `K A`, and has `q 2^y >= h >= K A (1 - (2n+2)u)`. All together should weigh `C`, and have
 //!      `N 2^y <= Σ h + (n+1) 2^y <= C (1 + 2(n+1)u)`, because `2^y <= 2u Σ h`.
 //!   2. A run should weigh `T = C w^k/k! ⋯`. If it matters, `q 2^y >= h >= T (1 - (5n+6m+16)u)`, and else `T < 2^-70 A <= 2^y <= q 2^y`. All together should
-//!      weigh `A`, and have `N 2^y <= A (1 + (5n+8m+2^21+17)u)` and terms in `u²`.
+//!      weigh `A`, and have `N 2^y <= A (1 + (5n+8m+2^45+17)u)` and terms in `u²`.
 //!   3. In `W Π(N/q)` each `N 2^y` but the first stands over the `q 2^y` of the choice before, whose weight had the `A` or `C` as a factor that
-//!      is now under `N 2^y`. So all of them cancel up to `14n + 14m + 2^21 + 37` of `u` for each of at most `m` points, and the product is at most
-//!      `N_1 2^(y_1) (1 + σ)`, second orders included, if `σ <= 1/16`: up to `mn = 2^53`, which is more than any memory holds.
+//!      is now under `N 2^y`. So all of them cancel up to `14n + 14m + 2^45 + 37` of `u` for each of at most `m` points, and the product is at most
+//!      `N_1 2^(y_1) (1 + σ)`, second orders included, if `σ <= 1/16`: for a hundred points up to `n = 2^47`, which is more than any memory holds.
 //!
 //!   The number `p` is compared with a uniform one by enclosures of `exp`, as sharp as it takes; everything else in it is rational.
-//! **Cost.** A few operations for each cell and level, and `16 mn` bytes. A proposal is rejected with a probability of about `σ`.
+//! **Cost.** A few operations for each cell and level, and `16 mn` bytes. A proposal is rejected with a probability of about `σ`, one in a few thousand.
 
 use dashu_int::UBig;
 use dashu_ratio::RBig;
@@ -89,7 +89,7 @@ impl JointPath {
         }
         // Divided by 1 + σ.
         let (levels, cells) = (path.len() as u128, sums.left[0].len() as u128);
-        let slack = 16 * (levels + 1) * (cells - 1 + levels + (1 << 18));
+        let slack = 16 * (levels + 1) * (cells - 1 + levels + (1 << 42));
         numerator <<= 62;
         denominator *= UBig::from(slack + (1 << 62));
         Odds {

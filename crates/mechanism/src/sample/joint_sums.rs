@@ -8,9 +8,10 @@
 //!   `A_j(i) = Σ_(k>=1) C_(j-k+1)(i) w_i^k/k! · K_(j-k+2)(0) ⋯ K_j(0)`. The sum of all is `Z = Σ_i A_m(i) K_(m+1)(n-i)`.
 //!   [GJK21, Sec. 4], with [`joint_kernel`](super::joint_kernel) in place of a Fourier transform.
 //! **Runs.** Those longer than `k` are together worth at most `A_(j-k)(i) · w_i^k/k! · K_(j-k+1)(0) ⋯ K_j(0)`, because `(k+r)! >= k! r!`. Where this is
-//!   below `2^-41` of the sum, they are left out: with many values nearly always from `k = 2` or `3` on.
-//! **Error.** With `u = 2^-62`, and other entries taken as they were computed, `A_j(i)` is below its formula by at most `(5n + 6m + 2^21 + 16)u` of it:
-//!   `5n + 10` for `C`, five for each step of a run, `m` for the sum, `2^21` for runs left out, and six. `Z` and `C`, summed up from [`arrivals`](JointSums::arrivals),
+//!   below `2^-17` of the sum, they are left out: with many values nearly always from `k = 2` on. What a table lacks costs proposals, which are rejected a
+//!   little more often, and nothing else.
+//! **Error.** With `u = 2^-62`, and other entries taken as they were computed, `A_j(i)` is below its formula by at most `(5n + 6m + 2^45 + 16)u` of it:
+//!   `5n + 10` for `C`, five for each step of a run, `m` for the sum, `2^45` for runs left out, and six. `Z` and `C`, summed up from [`arrivals`](JointSums::arrivals),
 //!   lack at most `(3n + 3)u`, and one of these alone `(2n + 2)u`.
 
 use dashu_ratio::RBig;
@@ -22,7 +23,7 @@ use super::scaled::Scaled;
 /// Cells whose levels are computed together, so that they are still at hand.
 const TILE: usize = 256;
 /// What is so many bits below a sum may be left out of it, and
-const GAP: i64 = 43;
+const GAP: i64 = 19;
 /// what is so many below is less than one unit of a choice.
 const GAP_OF_CHOICE: i64 = 72;
 
@@ -276,7 +277,7 @@ mod tests {
     use whit_testkit::SeededBits;
 
     /// The table as the formulas say, with other entries as they are in `sums`: term by term, without windows or walks. First without
-    /// the longest runs, those that are together below `2^-41` of the sum; then with them.
+    /// the longest runs, those that are together below `2^-17` of the sum; then with them.
     fn entry(sums: &JointSums, kernels: &[Vec<Scaled>], level: usize, cell: usize) -> [RBig; 2] {
         let arrived = |level: usize| match level {
             0 => kernels[0][cell],
@@ -291,7 +292,7 @@ mod tests {
             factor *= kernels[start][0].exact();
         }
         let total = upto.last().cloned().unwrap_or(RBig::ZERO);
-        let enough = &total * (RBig::ONE - RBig::from_parts(1.into(), UBig::ONE << 41));
+        let enough = &total * (RBig::ONE - RBig::from_parts(1.into(), UBig::ONE << 17));
         let kept = upto.into_iter().find(|sum| *sum >= enough);
         [kept.unwrap_or(RBig::ZERO), total]
     }
