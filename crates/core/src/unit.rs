@@ -110,7 +110,22 @@ impl Epsilon {
     pub fn to_ratio(self) -> Ratio {
         Ratio::from_f64(self.0).expect("an epsilon is finite and not negative")
     }
+
+    /// The largest multiple of `2^-50` that is no larger; itself if there is none but zero. The float that is nearest to a tenth is above
+    /// it, so that ten of them do not fit into one. As what may be spent at most, a tenth is better taken as a little less.
+    pub fn in_whole_steps(self) -> Self {
+        let steps = (self.0 * STEPS).floor();
+        // Powers of two: both are exact, unless the number is so large that it is a multiple anyway.
+        if steps > 0.0 && steps.is_finite() {
+            Self(steps / STEPS)
+        } else {
+            self
+        }
+    }
 }
+
+/// `2^50`.
+const STEPS: f64 = (1_u64 << 50) as f64;
 
 impl Delta {
     /// No slack: pure differential privacy.
@@ -235,6 +250,33 @@ mod tests {
 
     fn check(text: &str, passes: bool) {
         assert_eq!(text.parse::<Epsilon>().is_ok(), passes, "epsilon {text:?}");
+    }
+
+    #[test]
+    fn ten_tenths_fit_into_one() {
+        let sum = |value: f64, count: usize| {
+            let part = Epsilon::new(value).expect("an epsilon").in_whole_steps();
+            let all = vec![part.to_ratio(); count];
+            all.iter().fold(Ratio::from(0_u64), |sum, part| &sum + part)
+        };
+        for (value, count) in [
+            (0.1, 10),
+            (0.01, 100),
+            (0.2, 5),
+            (0.05, 20),
+            (0.3, 10),
+            (0.7, 10),
+        ] {
+            let whole = Ratio::from_f64((value * count as f64).round()).expect("finite");
+            let sum = sum(value, count);
+            assert!(sum <= whole, "{value}");
+            let off = 1.0 - sum.to_f64_down() / whole.to_f64_up();
+            assert!(off < 1e-12, "{value}: {off}");
+        }
+        for same in [0.0, 0.5, 0.0625, 3.0, 1e17, 1e300, f64::MAX, 5e-324, 1e-16] {
+            let epsilon = Epsilon::new(same).expect("an epsilon");
+            assert_eq!(epsilon.in_whole_steps(), epsilon);
+        }
     }
 
     #[test]

@@ -20,76 +20,119 @@ use tokio::runtime::{Builder, Runtime};
 
 mod exchange;
 
+use crate::workers::Workers;
 use exchange::Exchange;
 
+/// More than one, since who waits for its rows leaves the processor to others.
+const EXECUTIONS_PER_CORE: usize = 2;
+const STACK_BYTES: usize = 8 << 20;
+
 /// Made on first use, so that who only prices statements starts no threads.
-#[derive(Default)]
-pub(crate) struct Engine(OnceLock<Option<Started>>);
+pub(crate) struct Engine {
+    started: OnceLock<Option<Started>>,
+    workers: Workers,
+}
 
 struct Started {
     /// Taken out when it is dropped, and at no other time.
     runtime: Option<Runtime>,
-    state: SessionState,
+    /// Plans for one thread, and for all of them.
+    narrow: SessionState,
+    wide: SessionState,
+}
+
+/// How many threads one plan uses. It decides how long an answer takes, and nothing else: sums are integers, and what the caps keep is
+/// decided by keyed hashes, so that the same rows are kept and the same numbers come out whichever thread has a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Width {
+    /// One, for tables whose rows are summed up sooner than other threads wake up.
+    Narrow,
+    /// All there are.
+    Wide,
 }
 
 impl Engine {
     pub(crate) fn new() -> Self {
-        Self::default()
+        Self {
+            started: OnceLock::new(),
+            workers: Workers::new(EXECUTIONS_PER_CORE, STACK_BYTES),
+        }
     }
 
     /// Runs a plan whose physical form passes the check. An error or a panic is none, whatever it was.
     pub(crate) fn run(
         &self,
         plan: &LogicalPlan,
+        width: Width,
         check: impl FnOnce(&dyn ExecutionPlan) -> bool + Send,
     ) -> Option<Vec<RecordBatch>> {
-        let started = self.0.get_or_init(Started::new).as_ref()?;
-        let runtime = started.runtime.as_ref()?;
-        // On a thread of its own: the caller's may belong to another runtime, which must not be blocked on; and a panic ends there.
+        let started = self.started.get_or_init(Started::new).as_ref()?;
+        // Not on the caller's thread: it may belong to another runtime, which must not be blocked on; and a panic ends there.
         let work = || {
-            runtime.block_on(async {
-                let physical = started.plan(plan).await?;
+            let state = started.state(width);
+            let run = async {
+                let physical = planned(plan, state).await?;
                 if !check(physical.as_ref()) {
                     return None;
                 }
-                collect(physical, started.state.task_ctx()).await.ok()
-            })
+                collect(physical, state.task_ctx()).await.ok()
+            };
+            match width {
+                Width::Narrow => Builder::new_current_thread().build().ok()?.block_on(run),
+                Width::Wide => started.runtime.as_ref()?.block_on(run),
+            }
         };
-        std::thread::scope(|scope| scope.spawn(work).join().ok().flatten())
+        self.workers.run(work).flatten()
     }
 
     /// The physical plan alone.
     #[cfg(test)]
-    pub(crate) fn physical(&self, plan: &LogicalPlan) -> Option<Arc<dyn ExecutionPlan>> {
-        let started = self.0.get_or_init(Started::new).as_ref()?;
-        started.runtime.as_ref()?.block_on(started.plan(plan))
+    pub(crate) fn physical(
+        &self,
+        plan: &LogicalPlan,
+        width: Width,
+    ) -> Option<Arc<dyn ExecutionPlan>> {
+        let started = self.started.get_or_init(Started::new).as_ref()?;
+        let state = started.state(width);
+        started.runtime.as_ref()?.block_on(planned(plan, state))
     }
 }
 
 impl Started {
     fn new() -> Option<Self> {
         let runtime = Builder::new_multi_thread().enable_all().build().ok()?;
-        let rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![
-            Arc::new(JoinSelection::new()),
-            Arc::new(Exchange),
-            Arc::new(SanityCheckPlan::new()),
-        ];
-        let state = SessionStateBuilder::new()
-            .with_config(SessionConfig::new())
-            .with_analyzer_rules(vec![])
-            .with_optimizer_rules(vec![])
-            .with_physical_optimizer_rules(rules)
-            .build();
         Some(Self {
             runtime: Some(runtime),
-            state,
+            narrow: state(SessionConfig::new().with_target_partitions(1)),
+            wide: state(SessionConfig::new()),
         })
     }
 
-    async fn plan(&self, plan: &LogicalPlan) -> Option<Arc<dyn ExecutionPlan>> {
-        let planner = self.state.query_planner();
-        planner.create_physical_plan(plan, &self.state).await.ok()
+    fn state(&self, width: Width) -> &SessionState {
+        match width {
+            Width::Narrow => &self.narrow,
+            Width::Wide => &self.wide,
+        }
     }
+}
+
+fn state(config: SessionConfig) -> SessionState {
+    let rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![
+        Arc::new(JoinSelection::new()),
+        Arc::new(Exchange),
+        Arc::new(SanityCheckPlan::new()),
+    ];
+    SessionStateBuilder::new()
+        .with_config(config)
+        .with_analyzer_rules(vec![])
+        .with_optimizer_rules(vec![])
+        .with_physical_optimizer_rules(rules)
+        .build()
+}
+
+async fn planned(plan: &LogicalPlan, state: &SessionState) -> Option<Arc<dyn ExecutionPlan>> {
+    let planner = state.query_planner();
+    planner.create_physical_plan(plan, state).await.ok()
 }
 
 impl Drop for Started {

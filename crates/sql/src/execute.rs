@@ -18,6 +18,7 @@ use whit_core::{AddRemove, Confidence, Entropy, Secret};
 use whit_mechanism::Additive;
 
 use crate::analyze::{Keys, Measured};
+use crate::engine::Width;
 use crate::error::{Error, Result};
 use crate::plan::after::{NoisyRow, apply, noisy_columns};
 use crate::rewrite::{HashKey, PrivatePlan, UNITS, lower};
@@ -54,6 +55,7 @@ pub struct AnswerColumn {
 type Groups = BTreeMap<Vec<u8>, Group>;
 
 #[derive(Clone, Default)]
+#[cfg_attr(test, derive(Debug, PartialEq))]
 struct Group {
     parts: Vec<i128>,
     units: u64,
@@ -70,7 +72,7 @@ pub fn execute<'a>(
     let redeemed = permit.redeem(plan.event()).map_err(|_| Error::OtherPlan)?;
     let hash = HashKey::draw(entropy).map_err(whit_mechanism::Error::from)?;
     let logical = lower(&plan.stable, tables, &hash).map_err(|_| Error::Execution)?;
-    let groups = run(&logical, plan, tables)?;
+    let groups = run(&logical, plan, tables, tables.width())?;
     Ok((Aggregates { plan, groups }, redeemed))
 }
 
@@ -90,9 +92,14 @@ impl Aggregates<'_> {
 }
 
 /// Runs the engine. An error or a panic there is one and the same constant here, and so is a physical plan without its caps.
-fn run(logical: &LogicalPlan, plan: &PrivatePlan, tables: &Tables) -> Result<Secret<Groups>> {
+fn run(
+    logical: &LogicalPlan,
+    plan: &PrivatePlan,
+    tables: &Tables,
+    width: Width,
+) -> Result<Secret<Groups>> {
     let check = |physical: &dyn ExecutionPlan| verify::verify(physical, &plan.stable);
-    let batches = tables.engine().run(logical, check);
+    let batches = tables.engine().run(logical, width, check);
     let batches = batches.ok_or(Error::Execution)?;
     let parts = plan
         .stable

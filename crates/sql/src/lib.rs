@@ -68,6 +68,7 @@ mod rewrite;
 mod table;
 mod term;
 mod value;
+mod workers;
 
 pub use analyze::StablePlan;
 pub use catalog::Catalog;

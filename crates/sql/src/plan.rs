@@ -66,9 +66,6 @@ pub(crate) enum Measure {
 
 /// Longer statements are refused, so that walking one needs a bounded stack.
 const TEXT_BYTES_MAX: usize = 16 << 10;
-/// The planner walks deep expressions by recursion; so many bytes are enough for the longest text. Only what is used is
-/// taken from the system.
-const STACK_BYTES: usize = 256 << 20;
 
 /// What is computed for each row is held until it is summed: these bound how much more that is than the row itself, so that
 /// nobody's rows fill the memory when they would not fill the file.
@@ -85,12 +82,8 @@ impl Statement {
                 format!("keep it within {TEXT_BYTES_MAX} bytes"),
             ));
         }
-        std::thread::scope(|scope| {
-            let planner = std::thread::Builder::new().stack_size(STACK_BYTES);
-            let walk = planner.spawn_scoped(scope, || read(text, tables));
-            walk.ok().and_then(|thread| thread.join().ok())
-        })
-        .unwrap_or(Err(Error::Bug {
+        let planned = tables.planners().run(|| read(text, tables));
+        planned.unwrap_or(Err(Error::Bug {
             invariant: "the planner ends with a plan or a reason",
         }))
     }

@@ -31,7 +31,8 @@ impl Request {
     /// Fills what was not said from the catalog's defaults.
     pub fn new(asked: Asked, catalog: &Catalog) -> Result<Self> {
         let defaults = catalog.defaults();
-        let Some(epsilon) = asked.epsilon.or(defaults.epsilon) else {
+        let epsilon = asked.epsilon.or(defaults.epsilon);
+        let Some(epsilon) = epsilon.map(Epsilon::in_whole_steps) else {
             return Err(refused(
                 "epsilon_missing",
                 "the statement has no epsilon and the catalog no default",

@@ -12,10 +12,11 @@ use datafusion::arrow::record_batch::RecordBatch;
 use crate::analyze::most_alike;
 use crate::batch::{Batches, schema};
 use crate::catalog::{Access, Catalog, Column};
-use crate::engine::Engine;
+use crate::engine::{Engine, Width};
 use crate::error::{Error, Result, catalog};
 use crate::record::{Wanted, read_header, read_rows};
 use crate::value::Kind;
+use crate::workers::Workers;
 
 /// The tables of a catalog, with their headers, and the engine that reads them.
 #[derive(Clone, Debug)]
@@ -23,6 +24,7 @@ pub struct Tables {
     tables: Vec<Source>,
     id: u64,
     engine: Arc<Engine>,
+    planners: Arc<Workers>,
     /// How many rows of public tables are alike in some columns: found once, asked for by every join.
     alike: Arc<Mutex<Alike>>,
 }
@@ -51,6 +53,12 @@ pub(crate) enum Content {
     },
 }
 
+/// The planner walks deep expressions by recursion; so many bytes are enough for the longest text.
+const PLANNER_STACK_BYTES: usize = 256 << 20;
+
+/// Up to so many bytes are read before another thread would have started.
+const NARROW_BYTES_MAX: u64 = 1 << 20;
+
 /// Public tables are held in memory, up to this many rows.
 const PUBLIC_ROWS_MAX: usize = 4_000_000;
 
@@ -68,6 +76,7 @@ impl Tables {
             tables,
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             engine: Arc::new(Engine::new()),
+            planners: Arc::new(Workers::new(1, PLANNER_STACK_BYTES)),
             alike: Arc::default(),
         })
     }
@@ -106,6 +115,24 @@ impl Tables {
         })
     }
 
+    /// Where statements are planned.
+    pub(crate) fn planners(&self) -> &Workers {
+        &self.planners
+    }
+
+    /// How many threads a statement is worth, by what the files of private tables hold now.
+    pub(crate) fn width(&self) -> Width {
+        let private = |source: &&Source| matches!(source.content, Content::Private { .. });
+        let bytes = |source: &Source| std::fs::metadata(&source.path).map_or(0, |file| file.len());
+        let bytes: u64 = self.tables.iter().filter(private).map(bytes).sum();
+        if bytes <= NARROW_BYTES_MAX {
+            Width::Narrow
+        } else {
+            Width::Wide
+        }
+    }
+
+    /// Where they run.
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }

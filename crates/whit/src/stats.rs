@@ -30,6 +30,7 @@ mod plan;
 mod request;
 mod target;
 
+pub(crate) use answer::short_up;
 pub use answer::{
     AddedNoise, Answer, Bin, Cell, Ends, Part, QuantileAnswer, Reason, SearchedRange, Value,
 };

@@ -539,7 +539,7 @@ fn keys_and_names_are_only_text() {
     );
 }
 
-/// What people read is rounded to the careful side: of a budget of 1, an answer for 0.1 leaves a little less than 0.9, and a statement of 0.9 is
+/// What people read is rounded to the careful side: what is printed as left can be spent, and then a statement of 0.1 is
 /// refused.
 #[test]
 fn what_is_printed_as_left_can_be_spent() {

@@ -63,11 +63,16 @@ pub(super) fn plan(shop: &Shop, sql: &str, groups: u32, rows: u32) -> PrivatePla
     PrivatePlan::rewrite(stable, &request, &shop.tables).expect(sql)
 }
 
-/// The sums that noise would be added to, under the hash key of a seed.
+/// The sums that noise would be added to, under the hash key of a seed: the same on one thread and on many.
 pub(super) fn sums_of(shop: &Shop, plan: &PrivatePlan, seed: u64) -> Groups {
     let hash = HashKey::draw(&mut Seeded::new(seed)).expect("entropy");
     let logical = lower(&plan.stable, &shop.tables, &hash).expect("a plan");
-    run(&logical, plan, &shop.tables).expect("it runs").expose()
+    let [narrow, wide] = [Width::Narrow, Width::Wide].map(|width| {
+        let sums = run(&logical, plan, &shop.tables, width);
+        sums.expect("it runs").expose()
+    });
+    assert_eq!(narrow, wide);
+    wide
 }
 
 pub(super) const SQL: &str = "SELECT place, COUNT(*), COUNT(amount), SUM(amount), AVG(amount), COUNT(DISTINCT person) FROM visits GROUP BY place";
@@ -351,7 +356,7 @@ fn a_file_that_is_gone_is_missed_by_the_execution_alone() {
     let plan = plan(&shop, SQL, 1, 1);
     let hash = HashKey::draw(&mut Seeded::new(1)).expect("entropy");
     let logical = lower(&plan.stable, &shop.tables, &hash).expect("a plan");
-    let ran = run(&logical, &plan, &shop.tables);
+    let ran = run(&logical, &plan, &shop.tables, shop.tables.width());
     assert!(matches!(ran, Err(Error::Execution)));
 }
 

@@ -4,6 +4,8 @@ use thiserror::Error as ThisError;
 use whit_accounting::reserve::{Level, Refusal, Unreserved};
 use whit_core::{Fault, FaultKind};
 
+use crate::stats::short_up;
+
 /// A question that cannot be answered, or a ledger that does not let it.
 #[derive(Clone, Debug, PartialEq, ThisError)]
 #[non_exhaustive]
@@ -87,7 +89,7 @@ fn no_room(refusal: &Refusal) -> String {
     else {
         return refusal.to_string();
     };
-    let (left, asked) = (plain(left.to_f64_down()), plain(asked.to_f64_up()));
+    let (left, asked) = (plain(left.to_f64_down()), short_up(asked.to_f64_up()));
     format!("the {level} has {what} {left} left, and this costs {what} {asked}")
 }
 

@@ -354,7 +354,7 @@ fn guarantee(request: &Request, cost: Cost) -> String {
 }
 
 /// The shortest decimal number that is not below `value` and at most one in ten thousand above it.
-fn short_up(value: f64) -> String {
+pub(crate) fn short_up(value: f64) -> String {
     for digits in 0..17 {
         let text = format!("{value:.digits$e}");
         for candidate in [text.clone(), bumped(&text, digits)] {

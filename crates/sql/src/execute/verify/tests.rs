@@ -5,6 +5,7 @@ use datafusion::logical_expr::{Expr, Limit, LogicalPlan, LogicalPlanBuilder, col
 
 use super::*;
 use crate::PrivatePlan;
+use crate::engine::Width;
 use crate::error::Error;
 use crate::execute::run;
 use crate::execute::tests::{JOINED, SQL, Shop, plan, rows_of, shop};
@@ -20,9 +21,14 @@ fn lowered(shop: &Shop, plan: &PrivatePlan) -> LogicalPlan {
     lower(&plan.stable, &shop.tables, &hash).expect("a plan")
 }
 
+/// As it runs on one thread and on many; both are judged alike.
 fn passes(shop: &Shop, logical: &LogicalPlan, plan: &PrivatePlan) -> bool {
-    let physical = shop.tables.engine().physical(logical).expect("planned");
-    verify(physical.as_ref(), &plan.stable)
+    let [narrow, wide] = [Width::Narrow, Width::Wide].map(|width| {
+        let physical = shop.tables.engine().physical(logical, width);
+        verify(physical.expect("planned").as_ref(), &plan.stable)
+    });
+    assert_eq!(narrow, wide, "{logical:?}");
+    wide
 }
 
 /// Plans of all shapes pass as they are.
@@ -72,7 +78,7 @@ fn check(what: &str, change: impl Fn(&LogicalPlan) -> Option<LogicalPlan>) {
     let plan = plan(&shop, JOINED, 2, 3);
     let logical = planted(&lowered(&shop, &plan), change);
     assert!(!passes(&shop, &logical, &plan), "{what}");
-    let ran = run(&logical, &plan, &shop.tables);
+    let ran = run(&logical, &plan, &shop.tables, shop.tables.width());
     assert!(matches!(ran, Err(Error::Execution)), "{what} ran");
 }
 
