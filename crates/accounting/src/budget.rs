@@ -174,7 +174,9 @@ impl Cost {
             }
             Mode::Zcdp => {
                 // At delta zero pricing is quick. All it is asked for is whether this relation is protected at all.
-                if let Err(wrong @ Error::WrongRelation { .. }) = price(event, Delta::ZERO) {
+                if let Err(wrong @ (Error::WrongRelation { .. } | Error::Mismatch { .. })) =
+                    price(event, Delta::ZERO)
+                {
                     return Err(wrong);
                 }
                 concentrated(event.mechanism())?

@@ -6,9 +6,10 @@
 //! **Closeness composes.** If the parts of a composition are within `τ_1, τ_2, …` of what was meant, the whole is
 //! within their sum. *Proof.* Draw each part and its ideal from a coupling in which they differ with probability `τ_i`,
 //! independently of the other parts; by the union bound, some part differs with probability at most `Σ τ_i`.
-//! Closeness to something close adds, too, by the triangle inequality.
+//! Closeness to something close adds, too, by the triangle inequality. A sampled mechanism draws its samples by coins of their own,
+//! the same for what was meant: given them it is a composition of its steps, and a mixture is as close as what it mixes.
 
-use whit_core::{Mechanism, round};
+use whit_core::{Mechanism, Ratio, round};
 
 /// The mechanism that was meant, and an upper bound of the distance that the sampled one has from it.
 pub(crate) fn idealize(mechanism: &Mechanism) -> (Mechanism, f64) {
@@ -25,6 +26,20 @@ pub(crate) fn idealize(mechanism: &Mechanism) -> (Mechanism, f64) {
             let (ideals, distances): (Vec<_>, Vec<_>) = parts.iter().map(idealize).unzip();
             let distance = distances.into_iter().fold(0.0, round::add_up);
             (Mechanism::Composition(ideals), distance)
+        }
+        Mechanism::Sampled {
+            sampling,
+            steps,
+            inner,
+        } => {
+            let (ideal, distance) = idealize(inner);
+            let ideal = Mechanism::Sampled {
+                sampling: sampling.clone(),
+                steps: *steps,
+                inner: Box::new(ideal),
+            };
+            let times = Ratio::from(*steps).to_f64_up();
+            (ideal, round::mul_up(distance, times))
         }
         // Also a mechanism that is not known here: pricing the ideal refuses it by name.
         exact => (exact.clone(), 0.0),
@@ -54,7 +69,7 @@ pub(crate) fn distance_within(delta: f64, epsilon: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whit_core::{Probability, Ratio, Scale};
+    use whit_core::{Probability, Sampling, Scale};
 
     fn laplace() -> Mechanism {
         Mechanism::DiscreteLaplace {
@@ -82,6 +97,18 @@ mod tests {
         let (ideal, distance) = idealize(&close(Mechanism::Composition(parts), -6));
         assert_eq!(ideal, Mechanism::Composition(vec![laplace(); 3]));
         assert_eq!(distance, 0.125 + 0.0625 + 0.03125 + 0.015625);
+    }
+
+    #[test]
+    fn every_step_of_a_run_is_as_far() {
+        let run = |inner| Mechanism::Sampled {
+            sampling: Sampling::All,
+            steps: 3,
+            inner: Box::new(inner),
+        };
+        let (ideal, distance) = idealize(&run(close(laplace(), -4)));
+        assert_eq!((ideal, distance), (run(laplace()), 0.1875));
+        assert_eq!(idealize(&run(laplace())).1, 0.0);
     }
 
     #[test]

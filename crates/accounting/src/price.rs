@@ -12,11 +12,12 @@
 use whit_core::{Delta, Epsilon, Event, Mechanism, Neighbours, round};
 
 use crate::approximate::split;
-use crate::bound::{Added, Bound, PURE, ZCDP, converted_bound, pure_bound};
+use crate::bound::{Added, Bound, converted_bound, pure_bound};
 use crate::close::{idealize, slack};
+use crate::event_sampled;
 use crate::event_steps::{Steps, steps};
 use crate::lower::Side;
-use crate::{Answer, Bracket, Composition, Error, Result, Step, pure, zcdp};
+use crate::{Composition, Error, Result, Step, pure, zcdp};
 
 /// A proven guarantee: the event is `(epsilon, delta)`-DP for its neighbour relation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,7 +43,7 @@ pub fn price(event: &Event, delta: Delta) -> Result<Price> {
         epsilon,
         delta,
         theorem,
-    } = cheapest(event.mechanism(), delta)?;
+    } = cheapest(event, delta)?;
     Ok(Price {
         epsilon,
         delta,
@@ -51,8 +52,9 @@ pub fn price(event: &Event, delta: Delta) -> Result<Price> {
     })
 }
 
-/// Randomized response publishes one report per unit, so it hides what a unit says and not that it is there.
-fn check_relation(mechanism: &Mechanism, neighbours: Neighbours) -> Result<()> {
+/// Randomized response publishes one report per unit, so it hides what a unit says and not that it is there. Samplers are priced
+/// for the relations that their theorems speak of.
+pub(crate) fn check_relation(mechanism: &Mechanism, neighbours: Neighbours) -> Result<()> {
     match mechanism {
         Mechanism::RandomizedResponse { .. } if neighbours != Neighbours::ReplaceOne => {
             Err(Error::WrongRelation {
@@ -60,6 +62,7 @@ fn check_relation(mechanism: &Mechanism, neighbours: Neighbours) -> Result<()> {
                 neighbours,
             })
         }
+        Mechanism::Sampled { sampling, .. } => event_sampled::check_relation(sampling, neighbours),
         Mechanism::Close { inner, .. } => check_relation(inner, neighbours),
         Mechanism::Composition(parts) => parts
             .iter()
@@ -68,10 +71,11 @@ fn check_relation(mechanism: &Mechanism, neighbours: Neighbours) -> Result<()> {
     }
 }
 
-fn cheapest(mechanism: &Mechanism, delta: Delta) -> Result<Bound> {
-    let (ideal, distance) = idealize(mechanism);
+fn cheapest(event: &Event, delta: Delta) -> Result<Bound> {
+    let (ideal, distance) = idealize(event.mechanism());
     let known = by_notions(&ideal, distance, delta);
-    match composed_bound(&ideal, distance, delta, known.as_ref().ok()) {
+    let neighbours = event.neighbours();
+    match composed_bound(&ideal, distance, neighbours, delta, known.as_ref().ok()) {
         Some(composed) => Ok(composed),
         None => known,
     }
@@ -88,6 +92,7 @@ const CLOSE_TO_COMPOSED: &str =
 fn composed_bound(
     ideal: &Mechanism,
     distance: f64,
+    neighbours: Neighbours,
     delta: Delta,
     known: Option<&Bound>,
 ) -> Option<Bound> {
@@ -97,10 +102,9 @@ fn composed_bound(
     let Steps {
         steps,
         distance: further,
-    } = steps(ideal, Side::Upper)?;
+    } = steps(ideal, Side::Upper, neighbours)?;
     let distance = round::add_up(distance, further);
-    // Parts that need a relation have been checked for theirs; all others are priced the same for both.
-    let composition = Composition::new(Neighbours::ReplaceOne, steps).ok()?;
+    let composition = Composition::new(neighbours, steps).ok()?;
     let most = match known {
         Some(bound) if bound.delta < delta => bound.epsilon.value() * WORTH_A_DELTA,
         Some(bound) => bound.epsilon.value(),
@@ -112,8 +116,11 @@ fn composed_bound(
     {
         return None;
     }
-    // A search asks for many deltas: one of them may show that there is nothing to find.
-    if most.is_finite() && composition.delta(most).ok()?.bounds.upper() > delta.value() {
+    // A search asks for many deltas: one of them may show that there is nothing to find. Not where units are drawn: there the exact price is
+    // mostly far below, and a grid that is fit for it says little about what is so far away.
+    let sampled = composition.steps().iter().any(|(step, _)| drawn(step));
+    if !sampled && most.is_finite() && composition.delta(most).ok()?.bounds.upper() > delta.value()
+    {
         return None;
     }
     // At a delta that leaves room for the slack at `whole`, an epsilon up to `whole` keeps the given delta.
@@ -152,81 +159,15 @@ fn composed_bound(
     })
 }
 
-/// `δ(ε)` of an event, between proven bounds: no mechanism of this description has more, and some has no less than the lower
-/// bound.
-pub fn delta(event: &Event, epsilon: Epsilon) -> Result<Answer> {
-    check_relation(event.mechanism(), event.neighbours())?;
-    let (ideal, distance) = idealize(event.mechanism());
-    let ask = |side: Side| -> Result<(Bracket, Answer)> {
-        let unknown = || Error::NoEngine {
-            what: "an event of this kind",
-        };
-        let Steps {
-            steps,
-            distance: further,
-        } = steps(&ideal, side).ok_or_else(unknown)?;
-        let slack = slack(epsilon.value(), round::add_up(distance, further));
-        if steps.is_empty() {
-            let nothing = Answer::nothing();
-            return Ok((Bracket::new(0.0, slack.min(1.0)), nothing));
-        }
-        let answer = Composition::new(event.neighbours(), steps)?.delta(epsilon.value())?;
-        let bounds = Bracket::new(
-            round::sub_down(answer.bounds.lower(), slack).max(0.0),
-            round::add_up(answer.bounds.upper(), slack).min(1.0),
-        );
-        Ok((bounds, answer))
-    };
-    // Each is an upper bound, and either may be the smaller one: no engine is at its best with losses next to nothing or beyond all measure.
-    let (upper, answer) = match (
-        ask(Side::Upper),
-        delta_by_notions(&ideal, distance, epsilon),
-    ) {
-        (Ok(exact), Ok(known)) if known.0.upper() < exact.0.upper() => known,
-        (Ok(exact), _) => exact,
-        (Err(_), known) => known?,
-    };
-    let lower = ask(Side::Lower).map_or(0.0, |(bounds, _)| bounds.lower());
-    Ok(Answer {
-        bounds: Bracket::new(lower.min(upper.upper()), upper.upper()),
-        ..answer
-    })
-}
-
-/// `δ_A + δ(ε - ε_A) + (1 + e^ε)τ`: what parts with a delta of their own add by basic composition, the rest as pure or as concentrated
-/// losses.
-fn delta_by_notions(
-    ideal: &Mechanism,
-    distance: f64,
-    epsilon: Epsilon,
-) -> Result<(Bracket, Answer)> {
-    let (rest, approximate) = split(ideal);
-    let at = round::sub_down(epsilon.value(), approximate.epsilon);
-    let pure = pure::epsilon(&rest).is_ok_and(|pure| pure.value() <= at);
-    let rest = if pure {
-        0.0
-    } else {
-        let rho = zcdp::rho(&rest)?;
-        match Epsilon::new(at).map(|at| zcdp::delta(rho, at)) {
-            Ok(Ok(delta)) => delta.value(),
-            // Less than what the other parts need is left, or nothing can be proven: one is always true.
-            _ => 1.0,
-        }
-    };
-    let sum = round::add_up(rest, approximate.delta);
-    let sum = round::add_up(sum, slack(epsilon.value(), distance)).min(1.0);
-    let [basic, close] = [approximate.delta > 0.0, distance > 0.0].map(usize::from);
-    let (engine, theorem) = if pure {
-        ("pure", PURE[basic][close])
-    } else {
-        ("zcdp", ZCDP[basic][close])
-    };
-    let answer = Answer {
-        engine,
-        theorem,
-        ..Answer::nothing()
-    };
-    Ok((Bracket::new(0.0, sum), answer))
+/// Whether a step is on units that were drawn.
+fn drawn(step: &Step) -> bool {
+    matches!(
+        step,
+        Step::PoissonGaussian { .. }
+            | Step::FixedSizeGaussian { .. }
+            | Step::RandomAllocation { .. }
+            | Step::ShuffledBatches { .. }
+    )
 }
 
 /// The cheaper of pure accounting and zCDP.
@@ -261,6 +202,8 @@ fn offered(error: &Error) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bound::{PURE, ZCDP};
+    use crate::{Bracket, delta};
     use whit_core::{Probability, Ratio, Rho, Scale};
 
     fn scale(value: f64) -> Scale {

@@ -19,13 +19,13 @@
 //! says, and so does what has an epsilon and a delta of exactly zero. A concentrated loss of exactly zero is no loss: no
 //! divergence means equal distributions.
 //!
-//! The discrete Gaussian has unbounded loss as soon as one output can move, and a mechanism that is only close to
+//! Gaussian noise, discrete, sampled or neither, has unbounded loss as soon as one output can move, and a mechanism that is only close to
 //! another inherits its guarantee up to a slack; these, and whatever has a delta or a concentrated loss, are refused here.
 
 use whit_core::{Epsilon, Mechanism, Probability, Ratio, round};
 
 use crate::logarithm::log1p_ratio_up;
-use crate::{Error, Result};
+use crate::{Error, Result, event_sampled};
 
 /// An upper bound of the pure epsilon of `mechanism`.
 pub fn epsilon(mechanism: &Mechanism) -> Result<Epsilon> {
@@ -59,8 +59,17 @@ pub fn epsilon(mechanism: &Mechanism) -> Result<Epsilon> {
         Mechanism::DiscreteGaussian {
             sensitivity_l2_square,
             ..
+        }
+        | Mechanism::Gaussian {
+            sensitivity_l2_square,
+            ..
         } if sensitivity_l2_square.is_zero() => Ok(Epsilon::ZERO),
+        Mechanism::Sampled { .. } if event_sampled::Run::read(mechanism)?.is_nothing() => {
+            Ok(Epsilon::ZERO)
+        }
         Mechanism::DiscreteGaussian { .. }
+        | Mechanism::Gaussian { .. }
+        | Mechanism::Sampled { .. }
         | Mechanism::Approximate { .. }
         | Mechanism::PartitionSelection { .. }
         | Mechanism::Concentrated { .. }

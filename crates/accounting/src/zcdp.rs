@@ -10,6 +10,9 @@
 //! Many coordinates: the divergence of product distributions is the sum of the divergences, `Σ_j α(u_j-v_j)²/(2σ²)
 //! = α‖u-v‖²/(2σ²)`, whatever their number.
 //!
+//! **Gaussian** noise of scale `σ` on real vectors: the same, with integrals for sums and `θ` constant. [BS16, Prop. 1.6] A function
+//! of what was released has no larger divergences. **Sampled** Gaussians: `event_sampled.rs`.
+//!
 //! **Pure `ε`-DP** gives `ρ = min(ε²/2, ε)`. The first is [BS16, Prop. 1.4]; the second holds since
 //! `D_α <= D_∞ <= ε <= αε`.
 //!
@@ -35,7 +38,7 @@ use whit_core::{Delta, Epsilon, Mechanism, Rho, round};
 
 use crate::logarithm::log1p_down;
 use crate::search::smallest_passing_f64;
-use crate::{Error, Result, bounded_range, pure};
+use crate::{Error, Result, bounded_range, event_sampled, pure};
 
 /// Where the order `1 + t` is searched. Losses and epsilons whose best order lies outside get a valid, looser bound.
 const ORDER_OFFSETS: (f64, f64) = (f64::MIN_POSITIVE, 1e300);
@@ -50,12 +53,17 @@ pub fn rho(mechanism: &Mechanism) -> Result<Rho> {
             scale,
             sensitivity_l2_square,
             ..
+        }
+        | Mechanism::Gaussian {
+            scale,
+            sensitivity_l2_square,
         } => {
             let variance = scale.ratio() * scale.ratio();
             let twice = &variance + &variance;
             let loss = sensitivity_l2_square.checked_div(&twice);
             bounded(loss.expect("a scale is positive").to_f64_up())
         }
+        Mechanism::Sampled { .. } => bounded(event_sampled::Run::read(mechanism)?.rho_upper()),
         Mechanism::DiscreteLaplace { .. }
         | Mechanism::RandomizedResponse { .. }
         | Mechanism::Pure { .. } => of_pure(mechanism),

@@ -21,6 +21,9 @@ mod query;
 mod sheet;
 mod stats;
 mod table;
+mod train;
+mod train_plot;
+mod train_watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -62,6 +65,8 @@ Examples:
       What that protects from, in plain words.
   whit account epsilon --delta 1e-5 'gaussian(sigma=20) x 512'
       What many noisy answers cost together.
+  whit train plan.toml --dry-run
+      What training a model would cost; without --dry-run, the model.
 
 Exit codes:
   0  answered
@@ -80,6 +85,7 @@ enum Command {
     Stats(stats::Arguments),
     Explain(explain::Arguments),
     Account(account::Arguments),
+    Train(train::Arguments),
 }
 
 /// How to print, as it is asked for.
@@ -175,6 +181,7 @@ fn run(arguments: Vec<OsString>, unanswered: &mut bool) -> Result<String, Failur
             Command::Stats(arguments) => stats::run(arguments, format.format()?),
             Command::Explain(arguments) => explain::run(arguments, format.format()?),
             Command::Account(arguments) => account::run(arguments, format.format()?, unanswered),
+            Command::Train(arguments) => train::run(arguments, format.format()?),
         },
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(error.to_string()),

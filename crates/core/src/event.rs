@@ -2,14 +2,18 @@
 //!
 //! Events are forever, since ledgers store them: variants are added, never altered or removed, and a version travels with
 //! each record. An accountant that does not know a variant must refuse it; there is no default price.
+//!
+//! **Versions.** An event has the version in which the youngest of its mechanisms came in, so that old events keep their records
+//! and fingerprints, and an old reader of a young event can say which version it lacks. A record with any other number is
+//! refused: equal events would have different records.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{Error, Neighbours, Probability, Ratio, Result, Scale};
+use crate::{Error, Neighbours, Probability, Ratio, Result, Sampling, Scale};
 
-/// The version this program writes, and the highest it reads.
-pub const EVENT_VERSION: u16 = 1;
+/// The highest version this program writes and reads.
+pub const EVENT_VERSION: u16 = 2;
 
 /// One thing that was done to private data, for one neighbour relation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -95,13 +99,33 @@ pub enum Mechanism {
     /// All of these, on the same data, with parameters that were fixed beforehand. What is asked of a part may depend on the
     /// answers of others, and interactive parts may run at the same time: only theorems that allow that may price it.
     Composition(Vec<Mechanism>),
+    /// Real vectors plus independent noise `N(0, scale²)` in each coordinate, or any function of that, such as the nearest
+    /// integers; the vectors of neighbours are at most `√sensitivity_l2_square` apart in L2. (Since version 2.)
+    Gaussian {
+        /// The noise scale `σ`.
+        scale: Scale,
+        /// The square of the L2 bound.
+        sensitivity_l2_square: Ratio,
+    },
+    /// So many `steps` of `inner`, each on the units that `sampling` draws for it; what is asked in a step may depend on the
+    /// answers before. Sensitivities of `inner` are between samples that differ in one unit, by the relation of the event: under
+    /// add/remove it is in one of them, under replace-one it is replaced. Under replace-one there is one thing more to vouch for:
+    /// leaving the unit out moves the vector at most *half* as far, as it does for sums of clipped vectors. (Since version 2.)
+    Sampled {
+        /// Who takes part in which step.
+        sampling: Sampling,
+        /// How many steps, over all epochs.
+        steps: u64,
+        /// What is done in each of them.
+        inner: Box<Mechanism>,
+    },
 }
 
 impl Event {
     /// What `mechanism` did to neighbours of the given relation.
     pub fn new(neighbours: Neighbours, mechanism: Mechanism) -> Self {
         Self {
-            version: EVENT_VERSION,
+            version: mechanism.version(),
             neighbours,
             mechanism,
         }
@@ -148,6 +172,16 @@ impl Event {
 }
 
 impl Mechanism {
+    /// The version in which the youngest mechanism in this came in.
+    fn version(&self) -> u16 {
+        match self {
+            Self::Gaussian { .. } | Self::Sampled { .. } => 2,
+            Self::Close { inner, .. } => inner.version(),
+            Self::Composition(parts) => parts.iter().map(Self::version).max().unwrap_or(1),
+            _ => 1,
+        }
+    }
+
     fn into_parts(self) -> Vec<Self> {
         match self {
             Self::Composition(parts) => parts,
@@ -176,6 +210,11 @@ impl<'de> Deserialize<'de> for Event {
                 known: EVENT_VERSION,
             };
             return Err(serde::de::Error::custom(unknown));
+        }
+        let needed = mechanism.version();
+        if version != needed {
+            let text = format!("an event of this mechanism has version {needed}, not {version}");
+            return Err(serde::de::Error::custom(text));
         }
         Ok(Self {
             version,
@@ -259,6 +298,92 @@ mod tests {
         );
         let unknown = text.replace("discrete_laplace", "telepathy");
         assert!(serde_json::from_str::<Event>(&unknown).is_err());
+    }
+
+    fn training() -> Event {
+        let inner = Mechanism::Gaussian {
+            scale: Scale::new(Ratio::new(11, 10).expect("10")).expect("in range"),
+            sensitivity_l2_square: Ratio::one(),
+        };
+        let mechanism = Mechanism::Sampled {
+            sampling: Sampling::Poisson {
+                rate: Probability::new(Ratio::new(1, 250).expect("250")).expect("a share"),
+            },
+            steps: 15_000,
+            inner: Box::new(inner),
+        };
+        Event::new(Neighbours::AddRemove, mechanism)
+    }
+
+    const TRAINING: &str = r#"{"version":2,"neighbours":"add_remove","mechanism":{"sampled":{"sampling":{"poisson":{"rate":"1/250"}},"steps":15000,"inner":{"gaussian":{"scale":"11/10","sensitivity_l2_square":"1"}}}}}"#;
+
+    #[test]
+    fn a_training_run_reads_as_written() {
+        assert_eq!(training().record(), TRAINING);
+        let read: Event = serde_json::from_str(TRAINING).expect("own record");
+        assert_eq!(read, training());
+        for sampling in [
+            r#"{"fixed_size":{"size":5,"of":7}}"#,
+            r#"{"balls_in_bins":{"bins":5}}"#,
+            r#"{"shuffled":{"batches":5}}"#,
+            r#""all""#,
+        ] {
+            let text = TRAINING.replace(r#"{"poisson":{"rate":"1/250"}}"#, sampling);
+            let read: Event = serde_json::from_str(&text).expect("known");
+            assert_eq!(read.record(), text);
+        }
+    }
+
+    /// The version is that of the youngest part, wherever it is; and nobody can write the same event with another one.
+    #[test]
+    fn versions_follow_from_the_mechanism() {
+        assert_eq!(
+            (
+                laplace(Neighbours::AddRemove).version(),
+                training().version()
+            ),
+            (1, 2)
+        );
+        let close = Mechanism::Close {
+            inner: Box::new(Mechanism::Composition(vec![
+                laplace(Neighbours::AddRemove).mechanism().clone(),
+                training().mechanism().clone(),
+            ])),
+            total_variation: Probability::new(Ratio::power_of_two(-60)).expect("a share"),
+        };
+        assert_eq!(Event::new(Neighbours::AddRemove, close).version(), 2);
+        let both = laplace(Neighbours::AddRemove).and(training());
+        assert_eq!(both.expect("one relation").version(), 2);
+        let old = TRAINING.replace("\"version\":2", "\"version\":1");
+        assert!(serde_json::from_str::<Event>(&old).is_err());
+    }
+
+    #[test]
+    fn hostile_records_are_refused() {
+        let deep = "{\"sampled\":{\"sampling\":\"all\",\"steps\":1,\"inner\":".repeat(100_000);
+        let deep = format!("{{\"version\":2,\"neighbours\":\"add_remove\",\"mechanism\":{deep}");
+        let mut texts = vec![deep];
+        for (honest, hostile) in [
+            ("15000", "-1"),
+            ("15000", "1e3"),
+            ("15000", "18446744073709551616"),
+            ("\"1/250\"", "\"251/250\""),
+            ("\"1/250\"", "\"1/0\""),
+            ("\"1/250\"", "0.004"),
+            ("\"11/10\"", "\"0\""),
+            ("\"poisson\"", "\"poissonish\""),
+            ("\"steps\":15000", "\"steps\":15000,\"epochs\":1"),
+            ("\"steps\":15000,", ""),
+            ("\"rate\":", "\"replace\":true,\"rate\":"),
+        ] {
+            let text = TRAINING.replace(honest, hostile);
+            assert_ne!(text, TRAINING);
+            texts.push(text);
+        }
+        for text in texts {
+            let read = serde_json::from_str::<Event>(&text);
+            assert!(read.is_err(), "{}", &text[..text.len().min(300)]);
+        }
     }
 
     #[test]

@@ -48,7 +48,8 @@ struct State {
     nonce: u64,
     refills: u64,
     cipher: ChaCha20,
-    buffer: [u8; BUFFER_BYTES],
+    buffer: [[u8; 8]; BUFFER_WORDS],
+    /// The next word; one beyond the last if there is none left.
     next: usize,
 }
 
@@ -61,8 +62,8 @@ impl ChaChaBits {
             nonce: 0,
             refills: 0,
             cipher: cipher(&[0; 32], 0),
-            buffer: [0; BUFFER_BYTES],
-            next: BUFFER_BYTES,
+            buffer: [[0; 8]; BUFFER_WORDS],
+            next: BUFFER_WORDS,
         });
         fill(&mut state.key)?;
         // A source that reports success but fills nothing would make all noise known.
@@ -75,17 +76,18 @@ impl ChaChaBits {
 }
 
 impl State {
+    /// Fills the buffer anew, and gives its first word.
     #[inline(never)]
-    fn refill(&mut self) {
+    fn refill(&mut self) -> u64 {
         if self.refills == REFILLS_PER_NONCE {
             self.nonce += 1;
             self.refills = 0;
             self.cipher = cipher(&self.key, self.nonce);
         }
         self.refills += 1;
-        self.buffer.fill(0);
-        self.cipher.apply_keystream(&mut self.buffer);
-        self.next = 0;
+        self.cipher.write_keystream(self.buffer.as_flattened_mut());
+        self.next = 1;
+        u64::from_le_bytes(self.buffer[0])
     }
 }
 
@@ -102,12 +104,11 @@ impl Bits for ChaChaBits {
     #[inline]
     fn word(&mut self) -> u64 {
         let state = &mut *self.0;
-        if state.next == BUFFER_BYTES {
-            state.refill();
-        }
-        let bytes = &state.buffer[state.next..state.next + 8];
-        state.next += 8;
-        u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
+        let Some(bytes) = state.buffer.get(state.next) else {
+            return state.refill();
+        };
+        state.next += 1;
+        u64::from_le_bytes(*bytes)
     }
 }
 
@@ -170,7 +171,7 @@ mod tests {
         let mut bits = fixed_key([9; 32]);
         let first = bits.word();
         bits.0.refills = REFILLS_PER_NONCE;
-        bits.0.next = BUFFER_BYTES;
+        bits.0.next = BUFFER_WORDS;
         let mut expected = [0; 8];
         cipher(&[9; 32], 1).apply_keystream(&mut expected);
         assert_eq!(bits.word(), u64::from_le_bytes(expected));

@@ -1,7 +1,7 @@
 //! Exact noise and what it is added to.
 //!
 //! - [`sample`]: exact samplers over the integers, and constant-time ones.
-//! - Mechanisms, one per file: [`DiscreteLaplace`], [`DiscreteGaussian`], [`Geometric`], [`RandomizedResponse`], and
+//! - Mechanisms, one per file: [`DiscreteLaplace`], [`DiscreteGaussian`], [`RoundedGaussian`], [`Geometric`], [`RandomizedResponse`], and
 //!   [`Laplace`] and [`Gaussian`] for real values on a public [`Grid`].
 //! - Selection: [`Exponential`], [`PiecewiseExponential`], [`PermuteAndFlip`], [`ReportNoisyMax`], [`TopK`], and
 //!   [`SparseVector`] for streams.
@@ -116,6 +116,7 @@ pub mod quantiles;
 pub mod randomized_response;
 pub mod release;
 pub mod report_noisy_max;
+pub mod rounded_gaussian;
 pub mod sample;
 pub mod score;
 pub mod share_interval;
@@ -181,6 +182,7 @@ pub use quantiles::Quantiles;
 pub use randomized_response::RandomizedResponse;
 pub use release::Release;
 pub use report_noisy_max::ReportNoisyMax;
+pub use rounded_gaussian::RoundedGaussian;
 pub use score::Scores;
 pub use smooth_median::{OrderedRows, SmoothMedian};
 pub use smooth_noise::SmoothNoise;

@@ -22,8 +22,9 @@ pub struct Mutant {
 const MECHANISM: &str = "whit-mechanism";
 const ACCOUNTING: &str = "whit-accounting";
 const WHIT: &str = "whit";
+const LEARN: &str = "whit-learn";
 
-/// All of them.
+/// Those of mechanisms, accountants and statistics.
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "zero is drawn with the wrong probability",
@@ -555,6 +556,130 @@ pub const MUTANTS: &[Mutant] = &[
     },
 ];
 
+/// The bugs of private learning, which are planted apart from the others.
+pub const LEARNING: &[Mutant] = &[
+    Mutant {
+        name: "rounded Gaussian: points above the curve are kept",
+        file: "crates/mechanism/src/sample/gaussian_point.rs",
+        original: "self.exactly(&mut x, &mut y, bits).then_some(x)",
+        planted: "let _ = self.exactly(&mut x, &mut y, bits);\n        Some(x)",
+        package: MECHANISM,
+        tests: "rounded_gaussian",
+    },
+    Mutant {
+        name: "rounded Gaussian: the quick look has its margin on the wrong side",
+        file: "crates/mechanism/src/sample/gaussian_point.rs",
+        original: "if high + slack <= curve {",
+        planted: "if low <= curve + slack {",
+        package: MECHANISM,
+        tests: "gaussian_point",
+    },
+    Mutant {
+        name: "rounded Gaussian: the tail ends after two boxes",
+        file: "crates/mechanism/src/sample/gaussian_cells.rs",
+        original: "while sign(bits) {",
+        planted: "if sign(bits) {",
+        package: MECHANISM,
+        tests: "gaussian_cells",
+    },
+    Mutant {
+        name: "rounded Gaussian: a strip is taken for sure up to its left end",
+        file: "crates/mechanism/src/sample/gaussian_cells.rs",
+        original: "narrow((&units * &edge[1].low)",
+        planted: "narrow((&units * &edge[0].low)",
+        package: MECHANISM,
+        tests: "gaussian_cells",
+    },
+    Mutant {
+        name: "rounded Gaussian: halves are rounded down",
+        file: "crates/mechanism/src/sample/rounded_gaussian.rs",
+        original: "1 << (self.shift - 1)",
+        planted: "0 * (self.shift as u64)",
+        package: MECHANISM,
+        tests: "rounded_gaussian",
+    },
+    Mutant {
+        name: "rounded Gaussian: digits that are not known do not matter",
+        file: "crates/mechanism/src/sample/rounded_gaussian.rs",
+        original: "((upper + 1) & fraction != 0)",
+        planted: "(upper != fraction + upper + 1)",
+        package: MECHANISM,
+        tests: "rounded_gaussian",
+    },
+    Mutant {
+        name: "rounded Gaussian: the noise is clamped by itself",
+        file: "crates/mechanism/src/sample/rounded_gaussian.rs",
+        original: "i128::from(value)\n        .saturating_add(noise)\n        .clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64",
+        planted: "value.saturating_add(noise.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)",
+        package: MECHANISM,
+        tests: "rounded_gaussian",
+    },
+    Mutant {
+        name: "rounded Gaussian noise a tenth too small",
+        file: "crates/mechanism/src/rounded_gaussian.rs",
+        original: "let sampler = sample::RoundedGaussian::new(&scale);",
+        planted: "let less = Scale::new(&whit_core::Ratio::new(9, 10).expect(\"ten\") * scale.ratio()).expect(\"in range\");\n        let sampler = sample::RoundedGaussian::new(&less);",
+        package: MECHANISM,
+        tests: "rounded_gaussian",
+    },
+    Mutant {
+        name: "rounded Gaussian: the last block gets no noise",
+        file: "crates/mechanism/src/rounded_gaussian.rs",
+        original: "for block in values.chunks_mut(BLOCK) {",
+        planted: "for block in values.chunks_exact_mut(BLOCK) {",
+        package: MECHANISM,
+        tests: "rounded_gaussian",
+    },
+    Mutant {
+        name: "training: the bias is not in the norm",
+        file: "crates/learn/src/layer/linear.rs",
+        original: "(square_norm_upper(input) + 1.0).next_up() * square_norm_upper(delta)",
+        planted: "square_norm_upper(input).next_up() * square_norm_upper(delta)",
+        package: LEARN,
+        tests: "",
+    },
+    Mutant {
+        name: "training: clip factors without the margin for rounding",
+        file: "crates/learn/src/clip.rs",
+        original: "(norm * (margin * ROUNDING).next_down()).next_down()",
+        planted: "norm + 0.0 * margin * ROUNDING",
+        package: LEARN,
+        tests: "clip",
+    },
+    Mutant {
+        name: "training: a gradient that is not finite is clipped to the norm",
+        file: "crates/learn/src/clipped_sum.rs",
+        original: "Clipped::Never => network.forget(&mut self.buffers, example),",
+        planted: "Clipped::Never => {}",
+        package: LEARN,
+        tests: "clipped_sum",
+    },
+    Mutant {
+        name: "training: noise for half the clip norm",
+        file: "crates/learn/src/plan.rs",
+        original: "let scale = self.parts.scale(self.noise_multiplier)?;",
+        planted: "let scale = self.parts.scale(self.noise_multiplier / 2.0)?;",
+        package: LEARN,
+        tests: "",
+    },
+    Mutant {
+        name: "training: sums are divided by the batch that was drawn",
+        file: "crates/learn/src/train.rs",
+        original: "let unit = self.plan.grid() / self.plan.expected_batch();",
+        planted: "let unit = self.plan.grid() / seeds.len().max(1) as f64;",
+        package: LEARN,
+        tests: "",
+    },
+    Mutant {
+        name: "training: every step has the rows of the first",
+        file: "crates/learn/src/train.rs",
+        original: "rows: batch.expose(),",
+        planted: "rows: &[0, 1, 2],",
+        package: LEARN,
+        tests: "",
+    },
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -563,7 +688,7 @@ mod tests {
     #[test]
     fn every_original_stands_in_its_file_once() {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-        for mutant in MUTANTS {
+        for mutant in MUTANTS.iter().chain(LEARNING) {
             #[expect(clippy::disallowed_methods, reason = "reads the source, not data")]
             let source = std::fs::read_to_string(format!("{root}/{}", mutant.file))
                 .expect("a file of the workspace");

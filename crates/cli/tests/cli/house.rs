@@ -96,7 +96,7 @@ fn shipped_binary_does_not_link_the_testkit() {
 #[test]
 fn crates_use_each_other_as_drawn() {
     let metadata = metadata();
-    let drawn: [(&str, &[&str]); 9] = [
+    let drawn: [(&str, &[&str]); 10] = [
         ("whit-core", &[]),
         ("whit-mechanism", &["whit-core"]),
         ("whit-accounting", &["whit-core"]),
@@ -104,6 +104,10 @@ fn crates_use_each_other_as_drawn() {
         ("whit-ledger", &["whit-accounting", "whit-core"]),
         (
             "whit-sql",
+            &["whit-accounting", "whit-core", "whit-mechanism"],
+        ),
+        (
+            "whit-learn",
             &["whit-accounting", "whit-core", "whit-mechanism"],
         ),
         ("whit-testkit", &["whit-core"]),
@@ -117,7 +121,7 @@ fn crates_use_each_other_as_drawn() {
                 "whit-sql",
             ],
         ),
-        ("whit-cli", &["whit"]),
+        ("whit-cli", &["whit", "whit-learn"]),
     ];
     let members: BTreeSet<String> = {
         let ids = list(&metadata, "workspace_members");

@@ -20,9 +20,11 @@ mod catalogued;
 mod house;
 mod kill;
 mod query;
+mod read_only;
 mod refusals;
 mod stats_words;
 mod text;
+mod train;
 
 /// Stands in private cells, and must never come out.
 const CANARY: &str = "SECRET-4711";
@@ -158,7 +160,7 @@ const COMMON_KEYS: [&str; 13] = [
     "data",
 ];
 
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 27] = [
     "",
     "query",
     "budget",
@@ -185,4 +187,5 @@ const COMMANDS: [&str; 26] = [
     "stats top",
     "stats distinct",
     "stats marginals",
+    "train",
 ];

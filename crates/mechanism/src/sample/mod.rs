@@ -16,6 +16,8 @@ mod enclosure;
 mod exp_filter;
 #[cfg(test)]
 mod fit;
+mod gaussian_cells;
+mod gaussian_point;
 pub mod geometric;
 mod joint_kernel;
 #[cfg(test)]
@@ -29,6 +31,7 @@ mod power;
 mod rank_cells;
 pub(crate) mod ranked;
 pub(crate) mod real;
+pub mod rounded_gaussian;
 mod scaled;
 pub(crate) mod selection_curve;
 pub(crate) mod tail;
@@ -41,6 +44,7 @@ pub use constant_time::{ConstantTimeGaussian, ConstantTimeLaplace};
 pub use discrete_gaussian::DiscreteGaussian;
 pub use discrete_laplace::DiscreteLaplace;
 pub use geometric::Geometric;
+pub use rounded_gaussian::RoundedGaussian;
 pub use threshold::Bernoulli;
 pub use uniform::uniform_below;
 pub use weight_filter::ExpCoin;

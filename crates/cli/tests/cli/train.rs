@@ -1,0 +1,324 @@
+//! `whit train`: plans are priced without data, runs leave a model and its card, and what would not pass is told.
+
+use std::path::Path;
+
+use plotters::prelude::{BitMapBackend, DrawingBackend};
+use tempfile::TempDir;
+
+use super::*;
+
+const PLAN: &str = "[plan]\nsampler = 'poisson'\nrate = 0.1\nsteps = 40\nclip = 1.0\n";
+const NOISE: &str = "noise_multiplier = 1.0\ndelta = 1e-5\n";
+const DATA: &str =
+    "[data]\npath = 'points.csv'\nlabel = 'side'\nclasses = 2\nshape = [2]\nn_public = 1000\n";
+const TEST: &str = "[test]\npath = 'public.csv'\nlabel = 'side'\nclasses = 2\nshape = [2]\n";
+const MODEL: &str = "[model]\nkind = 'mlp'\nhidden = [8]\n";
+const OPTIMIZER: &str = "[optimizer]\nkind = 'sgd'\nrate = 2.0\n";
+
+/// Points on either side of a line, all over a square.
+fn points(rows: usize) -> String {
+    let mut text = String::from("x,y,side\n");
+    for row in 0..rows {
+        let (x, y) = (
+            (row * 37 % 101) as f64 / 50.0 - 1.0,
+            (row * 53 % 89) as f64 / 44.0 - 1.0,
+        );
+        text += &format!("{x},{y},{}\n", i32::from(x + 0.5 * y > 0.0));
+    }
+    text
+}
+
+fn folder(rows: usize) -> TempDir {
+    let folder = TempDir::new().expect("a folder");
+    let write = |name: &str, text: String| fs::write(folder.path().join(name), text);
+    write("points.csv", points(rows)).expect("writable");
+    write("public.csv", points(300)).expect("writable");
+    folder
+}
+
+/// Writes a plan and gives the command that trains by it.
+fn command(folder: &Path, plan: &str) -> String {
+    let path = folder.join("plan.toml");
+    fs::write(&path, plan).expect("writable");
+    format!("train {}", path.display())
+}
+
+fn whole() -> String {
+    format!("{DATA}{TEST}{MODEL}{PLAN}{NOISE}{OPTIMIZER}")
+}
+
+#[test]
+fn a_dry_run_prices_a_plan_whose_data_are_nowhere() {
+    let folder = TempDir::new().expect("a folder");
+    // The published run that a golden vector prices, under two relations.
+    let plan = |relation: &str| {
+        let plan = "[plan]\nrate = 0.004266666666666667\nsteps = 14062\nclip = 1.5\n";
+        let data = DATA.replace("1000", "60000");
+        let text = format!(
+            "{data}{MODEL}{plan}relation = '{relation}'\nnoise_multiplier = 1.1\ndelta = 1e-5\n"
+        );
+        command(folder.path(), &text) + " --dry-run --format json"
+    };
+    let found = answer(&run(&plan("add_remove")));
+    let wanted = [
+        "epsilon_lower",
+        "epsilon_upper",
+        "delta",
+        "noise_multiplier",
+        "steps",
+        "rate",
+        "sampler",
+        "relation",
+    ];
+    for key in wanted {
+        assert!(!found[key].is_null(), "{key} of {found}");
+    }
+    let golden = 2.381_596_921_424_357;
+    let (lower, upper) = (
+        number(&found, "epsilon_lower"),
+        number(&found, "epsilon_upper"),
+    );
+    assert!(
+        lower <= golden * (1.0 + 1e-9) && golden * (1.0 - 1e-9) <= upper,
+        "{found}"
+    );
+    assert!(upper - lower < 1e-3);
+    assert_eq!(
+        (&found["sampler"], &found["relation"]),
+        (&"poisson".into(), &"add_remove".into())
+    );
+    let people = run(plan("add_remove").trim_end_matches(" --format json"));
+    assert_eq!((people.code, people.stderr.as_str()), (0, ""));
+    assert!(people.stdout.contains("2.3816"), "{}", people.stdout);
+    // Nothing was written.
+    assert_eq!(fs::read_dir(folder.path()).expect("there").count(), 1);
+}
+
+#[test]
+fn noise_is_calibrated_to_the_epsilon_that_is_asked_for() {
+    let folder = TempDir::new().expect("a folder");
+    let text = format!("{DATA}{MODEL}{PLAN}epsilon = 2.0\ndelta = 1e-5\n");
+    let found = answer(&run(
+        &(command(folder.path(), &text) + " --dry-run --format json")
+    ));
+    let upper = number(&found, "epsilon_upper");
+    assert!(upper <= 2.0 && upper > 1.99, "{found}");
+}
+
+#[test]
+fn a_run_leaves_a_model_a_card_and_curves() {
+    let folder = folder(1000);
+    let train = command(folder.path(), &whole()) + " --format json --threads 2";
+    let found = answer(&run(&train));
+    let accuracy = found["test"]["accuracy"].as_f64().expect("classes");
+    assert!(accuracy > 0.8, "{found}");
+    assert_eq!(found["steps_kept"], 40);
+    let out = folder.path().join("plan");
+    let bytes = |name: &str| fs::read(out.join(name)).unwrap_or_else(|_| panic!("no {name}"));
+    for name in [
+        "model.safetensors",
+        "model.onnx",
+        "card.md",
+        "curve.csv",
+        "epsilon.svg",
+        "epsilon.png",
+        "accuracy.svg",
+        "accuracy.png",
+        "loss.svg",
+        "loss.png",
+    ] {
+        assert!(
+            found["files"]
+                .as_array()
+                .expect("a list")
+                .contains(&name.into()),
+            "{name}"
+        );
+        assert!(!bytes(name).is_empty(), "{name}");
+    }
+    assert!(bytes("accuracy.png").starts_with(b"\x89PNG"));
+    let card = String::from_utf8(bytes("card.md")).expect("text");
+    assert!(
+        card.contains("add/remove for one example") && card.contains("no ledger"),
+        "{card}"
+    );
+    let curve = String::from_utf8(bytes("curve.csv")).expect("text");
+    // Twenty times each, and the header.
+    assert_eq!(curve.lines().count(), 61, "{curve}");
+    // The same command finds that all steps were taken: it takes none, and the model is the same.
+    let before = bytes("model.safetensors");
+    let again = answer(&run(&train));
+    assert_eq!(
+        (&again["steps_kept"], &again["test"]),
+        (&found["steps_kept"], &found["test"])
+    );
+    assert_eq!(before, bytes("model.safetensors"));
+    let people = run(train.trim_end_matches(" --format json --threads 2"));
+    assert_eq!((people.code, people.stderr.as_str()), (0, ""));
+    assert!(
+        people.stdout.contains("accuracy on [test]"),
+        "{}",
+        people.stdout
+    );
+}
+
+/// Names, sizes and all words are the same for any number of rows.
+#[test]
+fn nothing_that_is_written_knows_how_many_rows_there_are() {
+    let seen = |rows: usize| {
+        let folder = folder(rows);
+        let text = format!("{DATA}{MODEL}{PLAN}{NOISE}{OPTIMIZER}");
+        let mut found = answer(&run(&(command(folder.path(), &text) + " --format json")));
+        found["out"].take();
+        let out = fs::read_dir(folder.path().join("plan")).expect("written");
+        let mut files: Vec<_> = out
+            .map(|entry| {
+                let entry = entry.expect("readable");
+                let size = entry.metadata().expect("readable").len();
+                (entry.file_name(), size)
+            })
+            .collect();
+        files.sort();
+        let card = fs::read(folder.path().join("plan").join("card.md")).expect("written");
+        (found.to_string(), files, card)
+    };
+    let (few, many) = (seen(7), seen(1000));
+    assert_eq!(few.0, many.0);
+    assert_eq!(few.2, many.2);
+    assert_eq!(few.1, many.1);
+}
+
+/// A plan that is refused, with its code, and with a word of what would pass.
+fn check_plan(folder: &Path, plan: &str, flags: &str, exit: i32, code: &str, passes: &str) {
+    let kind = if exit == 1 { "invalid" } else { "refused" };
+    let train = command(folder, plan) + flags;
+    check_refused(b"", &train, exit, kind, code);
+    let table = run(&train);
+    let hint = table.stderr.lines().nth(1).expect("a hint");
+    assert!(hint.contains(passes), "{code}: {hint}");
+    assert!(
+        !folder.join("plan").join("model.safetensors").exists(),
+        "{code}"
+    );
+}
+
+#[test]
+fn bad_numbers_are_refused_before_data_are_looked_for() {
+    let folder = TempDir::new().expect("a folder");
+    let check = |from: &str, to: &str, code: &str, passes: &str| {
+        let plan = whole().replace(from, to);
+        assert_ne!(plan, whole());
+        check_plan(folder.path(), &plan, " --dry-run", 1, code, passes);
+    };
+    check("rate = 0.1", "rate = 1.5", "plan_out_of_range", "at most 1");
+    check("clip = 1.0", "clip = 0", "plan_out_of_range", "from 1e-9");
+    check("steps = 40", "steps = 0", "plan_out_of_range", "from 1");
+    check("'mlp'", "'forest'", "unknown_model", "\"mlp\"");
+    let layers = "[model]\nkind = 'layers'\nlayers = [{ kind = 'wormhole' }]\n";
+    check(MODEL, layers, "unknown_layer", "linear");
+    let norm = layers.replace("wormhole", "batch_norm");
+    let norm = whole().replace(MODEL, &norm);
+    check_plan(
+        folder.path(),
+        &norm,
+        " --dry-run",
+        2,
+        "batch_norm",
+        "group_norm",
+    );
+    check(
+        "n_public = 1000",
+        "",
+        "plan_field_missing",
+        "n_public = 60000",
+    );
+    check("steps = 40", "stepz = 40", "plan_malformed", "[plan]");
+    check("'poisson'", "'weighted'", "plan_word", "fixed_size");
+}
+
+#[test]
+fn data_that_do_not_fit_are_refused_before_the_first_step() {
+    let folder = folder(20);
+    let check = |from: &str, to: &str, code: &str, passes: &str| {
+        check_plan(
+            folder.path(),
+            &whole().replace(from, to),
+            "",
+            1,
+            code,
+            passes,
+        );
+    };
+    check("'points.csv'", "'nowhere.csv'", "data_unreadable", "exists");
+    check(
+        "path = 'public.csv'",
+        "path = 'nowhere.csv'",
+        "data_unreadable",
+        "exists",
+    );
+    check(
+        "label = 'side'",
+        "label = 'colour'",
+        "data_column",
+        "x, y, side",
+    );
+    fs::write(folder.path().join("points.csv"), "x,y,side\n0,1,2\n").expect("writable");
+    check("", "", "row_label_out_of_range", "from 0 to 1");
+    let missing = run(&format!(
+        "train {}",
+        folder.path().join("no.toml").display()
+    ));
+    assert_eq!(missing.code, 1);
+    assert!(
+        missing.stderr.contains("cannot be read"),
+        "{}",
+        missing.stderr
+    );
+}
+
+#[test]
+fn pictures_of_another_size_are_refused() {
+    let folder = TempDir::new().expect("a folder");
+    for (class, side) in [("cat", 4_u32), ("dog", 5)] {
+        let place = folder.path().join("pictures").join(class);
+        fs::create_dir_all(&place).expect("writable");
+        let path = place.join("one.png");
+        let mut picture = BitMapBackend::new(&path, (side, side));
+        picture.present().expect("written");
+    }
+    let data = "[data]\npath = 'pictures'\nformat = 'images'\nshape = [3, 4, 4]\nn_public = 2\n";
+    let plan = format!("{data}{MODEL}{PLAN}{NOISE}");
+    check_plan(
+        folder.path(),
+        &plan,
+        "",
+        1,
+        "row_picture_size",
+        "4 pixels wide",
+    );
+}
+
+#[test]
+fn there_is_no_way_around_a_ledger() {
+    let folder = folder(20);
+    let plan = whole();
+    check_plan(
+        folder.path(),
+        &plan,
+        " --ledger x.ledger",
+        2,
+        "train_ledger",
+        "leave --ledger",
+    );
+    let catalog = "[dataset]\nid = 'points'\n[budget]\nepsilon = 1.0\n\
+        [table.points]\nsource = 'points.csv'\nunit = 'x'\n";
+    fs::write(folder.path().join("whit.toml"), catalog).expect("writable");
+    check_plan(
+        folder.path(),
+        &plan,
+        "",
+        2,
+        "train_catalogued",
+        "no catalog protects",
+    );
+}

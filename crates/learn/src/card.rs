@@ -1,0 +1,409 @@
+//! A model card: what is promised about the model that was trained, to whom, and what is not. Markdown, made of public parameters and of
+//! releases alone.
+//!
+//! Bounds are printed outward: the digits shown are never below an upper bound, nor above a lower one.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use whit_core::{Event, Neighbours};
+
+use crate::data::{Classes, Declaration};
+use crate::model::{Architecture, parameters};
+
+/// Everything that a card says.
+#[derive(Clone, Debug)]
+pub struct Card<'a> {
+    /// The name of the model.
+    pub title: &'a str,
+    /// What is promised.
+    pub guarantee: Guarantee<'a>,
+    /// How it was trained.
+    pub training: Training<'a>,
+    /// What was declared about the data.
+    pub data: &'a Declaration,
+    /// What was trained.
+    pub architecture: &'a Architecture,
+    /// What was measured on data that are declared public, or released and charged: a name and a value.
+    pub results: &'a [(&'a str, f64)],
+    /// How the numbers of the plan were chosen.
+    pub search: Search,
+    /// Where the run was charged, if anywhere.
+    pub ledger: Option<&'a str>,
+}
+
+/// What is promised, with both bounds of the accountant.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Guarantee<'a> {
+    /// What is promised: not more than this.
+    pub epsilon_upper: f64,
+    /// What the accountant knows to be true: not less than this, for some pair of data sets.
+    pub epsilon_lower: f64,
+    /// The slack.
+    pub delta: f64,
+    /// What one unit is, such as "row".
+    pub unit: &'a str,
+    /// The event of the whole run, which holds the relation.
+    #[serde(skip)]
+    pub event: &'a Event,
+}
+
+/// The public numbers of the run.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Training<'a> {
+    /// How batches were drawn, in words.
+    pub sampler: &'a str,
+    /// The share of examples that a step sees, on average.
+    pub rate: f64,
+    /// The steps that were paid for.
+    pub steps: u64,
+    /// The steps that the parameters hold; fewer if the run was stopped or lost some.
+    pub steps_kept: u64,
+    /// The public number that sums were divided by.
+    pub batch_expected: f64,
+    /// The largest norm of one example's gradient.
+    pub clip_norm: f64,
+    /// The noise's standard deviation over the clip norm.
+    pub noise_multiplier: f64,
+    /// The optimizer, in words.
+    pub optimizer: &'a str,
+}
+
+/// How the numbers of a plan were chosen. Trying several on the private data costs budget, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Search {
+    /// Nobody has said.
+    NotDeclared,
+    /// Taken from elsewhere, or tried on public data only.
+    None,
+    /// Other runs on the same data were made to choose them, and are not in this guarantee.
+    NotCharged {
+        /// How many runs.
+        runs: u64,
+    },
+    /// Other runs on the same data were made, and the ledger has charged each.
+    Charged {
+        /// How many runs.
+        runs: u64,
+    },
+}
+
+impl Card<'_> {
+    /// The card as Markdown.
+    pub fn markdown(&self) -> String {
+        let mut text = String::new();
+        self.promise(&mut text);
+        self.table(&mut text);
+        self.results(&mut text);
+        self.limits(&mut text);
+        text
+    }
+
+    fn promise(&self, text: &mut String) {
+        let Guarantee {
+            epsilon_upper,
+            epsilon_lower,
+            delta,
+            unit,
+            event,
+        } = self.guarantee;
+        let unit = inline(unit);
+        let change = match event.neighbours() {
+            Neighbours::AddRemove => format!("Whether or not any one {unit} was in the data"),
+            Neighbours::ReplaceOne => format!("Whatever any one {unit} in the data was"),
+            // A relation that is not known here is named and not explained.
+            other => format!("Between neighbours ({other}) of one {unit}"),
+        };
+        line(text, &format!("# {}\n", inline(self.title)));
+        line(
+            text,
+            &format!(
+                "Trained with differential privacy: **epsilon {}** at delta {}, {} for one {unit}.\n",
+                up(epsilon_upper),
+                up(delta),
+                event.neighbours()
+            ),
+        );
+        line(
+            text,
+            &format!(
+                "{change}, the probability of ending with any set of models is at most e^epsilon times as large as otherwise, plus delta. \
+                 This holds for whoever sees the parameters after every step. The true epsilon of the run lies between {} and {}.\n",
+                down(epsilon_lower),
+                up(epsilon_upper)
+            ),
+        );
+    }
+
+    fn table(&self, text: &mut String) {
+        let Training {
+            sampler,
+            rate,
+            steps,
+            steps_kept,
+            batch_expected,
+            clip_norm,
+            noise_multiplier,
+            optimizer,
+        } = self.training;
+        let classes = match &self.data.classes {
+            Some(Classes::Names(names)) => inline(&names.join(", ")),
+            Some(Classes::Count(count)) => count.to_string(),
+            None => "none declared".into(),
+        };
+        let kinds: Vec<_> = self
+            .architecture
+            .layers()
+            .iter()
+            .map(|layer| layer.kind())
+            .collect();
+        let fingerprint: String = self
+            .guarantee
+            .event
+            .fingerprint()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let rows = [
+            ("batches", inline(sampler)),
+            ("rate", rate.to_string()),
+            ("steps paid for", steps.to_string()),
+            ("steps in the model", steps_kept.to_string()),
+            ("sums divided by", batch_expected.to_string()),
+            ("clip norm", clip_norm.to_string()),
+            ("noise multiplier", noise_multiplier.to_string()),
+            ("optimizer", inline(optimizer)),
+            ("layers", kinds.join(", ")),
+            (
+                "parameters",
+                parameters(self.architecture.layers()).to_string(),
+            ),
+            ("features", format!("{:?}", self.architecture.input())),
+            ("classes", classes),
+            ("charged to", self.ledger.map_or("no ledger".into(), inline)),
+            ("event", format!("`{fingerprint}`")),
+        ];
+        line(text, "| | |\n| --- | --- |");
+        for (name, value) in rows {
+            line(text, &format!("| {name} | {value} |"));
+        }
+        line(text, "");
+    }
+
+    fn results(&self, text: &mut String) {
+        if self.results.is_empty() {
+            return;
+        }
+        line(text, "## Results\n");
+        line(
+            text,
+            "On data that were declared public, or released with noise and charged:\n",
+        );
+        line(text, "| | |\n| --- | --- |");
+        for (name, value) in self.results {
+            line(text, &format!("| {} | {value} |", inline(name)));
+        }
+        line(text, "");
+    }
+
+    fn limits(&self, text: &mut String) {
+        line(text, "## What is public\n");
+        let number = match (self.guarantee.event.neighbours(), self.data.n_public) {
+            (Neighbours::ReplaceOne, Some(rows)) => format!("the number of rows, {rows}; "),
+            (_, Some(rows)) => {
+                format!("the number {rows} that was declared in place of that of the rows; ")
+            }
+            (_, None) => String::new(),
+        };
+        line(
+            text,
+            &format!(
+                "This whole card: {number}the shape of the features, the classes, the constants that features were normalised by, \
+                 the network and its initial weights, and all numbers above. By the owner's word they were \
+                 chosen without looking at the rows. A row that does not fit what was declared counts as an empty example.\n"
+            ),
+        );
+        line(text, "## What is not in the guarantee\n");
+        let search = match self.search {
+            Search::NotDeclared => {
+                "How the numbers of the plan were chosen was not declared. If other runs on the same data were made to choose them, their cost is not in epsilon."
+                    .into()
+            }
+            Search::None => {
+                "By the owner's word, no other runs on the same data were made to choose the numbers of the plan."
+                    .into()
+            }
+            Search::NotCharged { runs } => format!(
+                "**The numbers of the plan were chosen by {runs} other runs on the same data, whose cost is not in epsilon.**"
+            ),
+            Search::Charged { runs } => format!(
+                "The numbers of the plan were chosen by {runs} other runs on the same data; each has its own charge in the ledger, and they add up."
+            ),
+        };
+        line(text, &format!("- {search}"));
+        line(
+            text,
+            &format!(
+                "- A person with several {}s in the data is protected less: k of them have about k times the epsilon.",
+                inline(self.guarantee.unit)
+            ),
+        );
+        line(
+            text,
+            "- What the model has learnt about the world, and so about people who were not in the data.",
+        );
+        line(
+            text,
+            "- Time, memory and other traces of the run on the machine where it was trained.",
+        );
+    }
+}
+
+fn line(text: &mut String, line: &str) {
+    writeln!(text, "{line}").expect("a string takes any text");
+}
+
+/// A text of the plan as one line that has no meaning to Markdown.
+fn inline(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '#' => plain.extend(['\\', letter]),
+            '<' => plain.push_str("&lt;"),
+            letter if letter.is_control() => plain.push(' '),
+            letter => plain.push(letter),
+        }
+    }
+    plain
+}
+
+/// Four digits that are not below the value.
+fn up(value: f64) -> String {
+    digits(value, |shown| shown < value, 1)
+}
+
+/// Four digits that are not above the value.
+fn down(value: f64) -> String {
+    digits(value, |shown| shown > value, -1)
+}
+
+/// Four digits, the last moved by `step` if they are `wrong`.
+fn digits(value: f64, wrong: impl Fn(f64) -> bool, step: i64) -> String {
+    let nearest = format!("{value:.3e}");
+    let Some((mantissa, exponent)) = nearest.split_once('e') else {
+        // Infinity, or no number.
+        return nearest;
+    };
+    let read = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
+    if !wrong(read(&nearest)) {
+        return read(&nearest).to_string();
+    }
+    let whole: i64 = mantissa.replace('.', "").parse().unwrap_or(0);
+    let exponent: i64 = exponent.parse().unwrap_or(0);
+    read(&format!("{}e{}", whole + step, exponent - 3)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use whit_core::{Mechanism, Ratio};
+
+    use super::*;
+    use crate::model::Model;
+
+    #[test]
+    fn bounds_are_printed_outward() {
+        for value in [
+            2.910_000_1,
+            2.909_999_9,
+            0.123_449,
+            9.999_9,
+            1e-5,
+            3.0,
+            123_456.7,
+            0.0,
+        ] {
+            let (low, high) = (down(value), up(value));
+            let read = |text: &str| -> f64 { text.parse().expect("a number") };
+            assert!(
+                read(&low) <= value && value <= read(&high),
+                "{low} {value} {high}"
+            );
+            let width = read(&high) - read(&low);
+            assert!(width <= 1.001e-3 * value, "{low} {high}");
+        }
+        assert_eq!(up(2.910_000_1), "2.911");
+        assert_eq!(down(2.910_000_1), "2.91");
+        assert_eq!(up(9.999_9), "10");
+        assert_eq!(up(1e-5), "0.00001");
+        assert_eq!(up(f64::INFINITY), "inf");
+    }
+
+    fn card(neighbours: Neighbours, search: Search) -> String {
+        let epsilon = Ratio::new(3, 1).expect("three");
+        let event = Event::new(neighbours, Mechanism::Pure { epsilon });
+        let model: Model = toml::from_str("kind = 'mlp'\nhidden = [4]").expect("a model");
+        let architecture = model.architecture(&[2], 3).expect("fits");
+        let mut data = Declaration::new("people.csv");
+        data.n_public = Some(600);
+        data.classes = Some(Classes::Names(vec!["a|b".into(), "c".into(), "d".into()]));
+        let card = Card {
+            title: "Digits <script>",
+            guarantee: Guarantee {
+                epsilon_upper: 2.910_01,
+                epsilon_lower: 2.909_99,
+                delta: 1e-5,
+                unit: "row",
+                event: &event,
+            },
+            training: Training {
+                sampler: "each example with probability 0.1, by itself",
+                rate: 0.1,
+                steps: 500,
+                steps_kept: 480,
+                batch_expected: 60.0,
+                clip_norm: 1.0,
+                noise_multiplier: 1.1,
+                optimizer: "SGD",
+            },
+            data: &data,
+            architecture: &architecture,
+            results: &[("accuracy on the public test set", 0.968)],
+            search,
+            ledger: None,
+        };
+        card.markdown()
+    }
+
+    #[test]
+    fn a_card_says_what_is_promised_and_what_is_not() {
+        let card = card(Neighbours::AddRemove, Search::NotDeclared);
+        for part in [
+            "# Digits &lt;script>",
+            "**epsilon 2.911** at delta 0.00001, add/remove for one row",
+            "Whether or not any one row was in the data",
+            "between 2.909 and 2.911",
+            "| steps paid for | 500 |",
+            "| steps in the model | 480 |",
+            "| classes | a\\|b, c, d |",
+            "| parameters | 27 |",
+            "| charged to | no ledger |",
+            "| accuracy on the public test set | 0.968 |",
+            "600 that was declared in place of that of the rows",
+            "was not declared",
+        ] {
+            assert!(card.contains(part), "{part:?} is not in\n{card}");
+        }
+    }
+
+    #[test]
+    fn relations_and_searches_are_told_apart() {
+        let replaced = card(Neighbours::ReplaceOne, Search::NotCharged { runs: 12 });
+        assert!(replaced.contains("Whatever any one row in the data was"));
+        assert!(replaced.contains("the number of rows, 600;"));
+        assert!(replaced.contains("**The numbers of the plan were chosen by 12 other runs"));
+        let charged = card(Neighbours::AddRemove, Search::Charged { runs: 3 });
+        assert!(charged.contains("3 other runs on the same data; each has its own charge"));
+        assert!(!card(Neighbours::AddRemove, Search::None).contains("not declared"));
+    }
+}

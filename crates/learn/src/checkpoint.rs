@@ -1,0 +1,314 @@
+//! What is kept of a run so that it can go on after a crash: parameters, the optimizer's state, and how much of the event is spent.
+//!
+//! **Claim.** However often a run crashes and goes on from its checkpoint, all its steps together are at most those of its event.
+//!
+//! **Proof.** A checkpoint says how many steps were *begun*. [`Place::begin`] alone grants steps: it raises that number, by no more than
+//! what the event leaves, and makes the file durable before it returns. So each step that is ever run is counted by a file that was
+//! written before it; a run that goes on takes its number from that file; numbers in files only grow, and they stop at the total.
+//! Two runs cannot hold the same place, which is locked. ∎
+//!
+//! Steps that were begun and lost are lost: their noise may have been seen (in a loss on public data that was shown, say), so running
+//! them again would be a second release. Whoever writes more often loses fewer. An older file that is put back in place of a newer one
+//! is the owner's doing, and undoes the claim; a ledger knows better.
+//!
+//! **Nothing private is in the file.** Parameters and whatever an optimizer makes of them are releases. No key and no state of the
+//! entropy is kept, and no number of examples: noise after a crash is fresh. A sampler that deals out an epoch beforehand cannot go on
+//! within it, since the deal is secret: its run keeps whole epochs. The file's name is that of the plan.
+
+mod error;
+mod place;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use whit_core::Event;
+
+pub use error::CheckpointError;
+pub use place::Place;
+
+use error::Result;
+
+/// The first bytes of a file.
+const MAGIC: &[u8; 8] = b"whitckpt";
+
+/// The version that is written, and the only one that is read.
+const VERSION: u32 = 1;
+
+/// What a checkpoint belongs to. If any of it differs, it belongs to something else.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The fingerprint of everything in the plan.
+    pub plan: [u8; 32],
+    /// The one event of the whole run.
+    pub event: Event,
+    /// The number of steps that the event pays for.
+    pub steps_total: u64,
+}
+
+/// The state of a run between two steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    run: Run,
+    steps_begun: u64,
+    steps_kept: u64,
+    /// All parameters, in the order of the model.
+    pub parameters: Vec<f32>,
+    /// What the optimizer keeps for each parameter, by name.
+    pub vectors: BTreeMap<String, Vec<f32>>,
+    /// What it keeps besides, by name.
+    pub scalars: BTreeMap<String, f64>,
+}
+
+/// The public head of a file. Floats stand there as their bits, so that they are read as they were.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    plan: String,
+    event: Event,
+    steps_total: u64,
+    steps_begun: u64,
+    steps_kept: u64,
+    parameters: u64,
+    vectors: Vec<(String, u64)>,
+    scalars: Vec<(String, u64)>,
+}
+
+impl Checkpoint {
+    /// A run before its first step.
+    pub fn new(run: Run, parameters: Vec<f32>) -> Self {
+        Self {
+            run,
+            steps_begun: 0,
+            steps_kept: 0,
+            parameters,
+            vectors: BTreeMap::new(),
+            scalars: BTreeMap::new(),
+        }
+    }
+
+    /// Counts up to `steps` more as begun, and says how many there are: none at the end.
+    fn begin(&mut self, steps: u64) -> u64 {
+        let granted = steps.min(self.run.steps_total - self.steps_begun);
+        self.steps_begun += granted;
+        granted
+    }
+
+    /// Notes that the parameters hold `steps` more steps than before.
+    pub fn done(&mut self, steps: u64) {
+        self.steps_kept = (self.steps_kept + steps).min(self.steps_begun);
+    }
+
+    /// How many steps the parameters hold.
+    pub fn steps_kept(&self) -> u64 {
+        self.steps_kept
+    }
+
+    /// How many steps are spent; those that are not kept are lost.
+    pub fn steps_begun(&self) -> u64 {
+        self.steps_begun
+    }
+
+    /// What it belongs to.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The bytes of a file: magic, version, length of the head, head, numbers, and SHA-256 of all that.
+    pub fn encode(&self) -> Vec<u8> {
+        let header = Header {
+            plan: hex(&self.run.plan),
+            event: self.run.event.clone(),
+            steps_total: self.run.steps_total,
+            steps_begun: self.steps_begun,
+            steps_kept: self.steps_kept,
+            parameters: self.parameters.len() as u64,
+            vectors: self
+                .vectors
+                .iter()
+                .map(|(name, values)| (name.clone(), values.len() as u64))
+                .collect(),
+            scalars: self
+                .scalars
+                .iter()
+                .map(|(name, value)| (name.clone(), value.to_bits()))
+                .collect(),
+        };
+        let text = serde_json::to_vec(&header).expect("plain data, whose keys are names");
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend((text.len() as u64).to_le_bytes());
+        bytes.extend(text);
+        for values in std::iter::once(&self.parameters).chain(self.vectors.values()) {
+            bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        }
+        let sum = Sha256::digest(&bytes);
+        bytes.extend(sum);
+        bytes
+    }
+
+    /// Reads a file of the given run.
+    pub fn decode(bytes: &[u8], run: &Run) -> Result<Self> {
+        let read = Self::decode_any(bytes)?;
+        // All of it, since a fingerprint may be made of less than a caller believes.
+        if read.run == *run {
+            Ok(read)
+        } else {
+            Err(CheckpointError::OtherPlan)
+        }
+    }
+
+    fn decode_any(bytes: &[u8]) -> Result<Self> {
+        let damaged = CheckpointError::Damaged;
+        let (start, rest) = bytes.split_first_chunk::<8>().ok_or(damaged.clone())?;
+        let (version, rest) = rest.split_first_chunk::<4>().ok_or(damaged.clone())?;
+        if start != MAGIC {
+            return Err(damaged);
+        }
+        let version = u32::from_le_bytes(*version);
+        if version != VERSION {
+            return Err(CheckpointError::Version { found: version });
+        }
+        let (rest, sum) = rest.split_last_chunk::<32>().ok_or(damaged.clone())?;
+        if Sha256::digest(&bytes[..bytes.len() - 32])[..] != sum[..] {
+            return Err(damaged);
+        }
+        Self::read(rest).ok_or(damaged)
+    }
+
+    /// What stands between the version and the sum.
+    fn read(rest: &[u8]) -> Option<Self> {
+        let (length, rest) = rest.split_first_chunk::<8>()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let (text, mut numbers) = rest.split_at_checked(length)?;
+        let header: Header = serde_json::from_slice(text).ok()?;
+        let mut take = |count: u64| {
+            let bytes = usize::try_from(count).ok()?.checked_mul(4)?;
+            let (values, rest) = numbers.split_at_checked(bytes)?;
+            numbers = rest;
+            let (values, _) = values.as_chunks::<4>();
+            Some(
+                values
+                    .iter()
+                    .map(|value| f32::from_le_bytes(*value))
+                    .collect(),
+            )
+        };
+        let parameters = take(header.parameters)?;
+        let vectors = header
+            .vectors
+            .into_iter()
+            .map(|(name, count)| Some((name, take(count)?)))
+            .collect::<Option<_>>()?;
+        let scalars = header.scalars.into_iter();
+        let read = Self {
+            run: Run {
+                plan: unhex(&header.plan)?,
+                event: header.event,
+                steps_total: header.steps_total,
+            },
+            steps_begun: header.steps_begun,
+            steps_kept: header.steps_kept,
+            parameters,
+            vectors,
+            scalars: scalars
+                .map(|(name, bits)| (name, f64::from_bits(bits)))
+                .collect(),
+        };
+        let steps = read.steps_kept <= read.steps_begun && read.steps_begun <= read.run.steps_total;
+        (numbers.is_empty() && steps).then_some(read)
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let mut bytes = [0; 32];
+    if pairs.len() != bytes.len() || !rest.is_empty() {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(pairs) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use whit_core::{Mechanism, Neighbours, Ratio};
+
+    use super::*;
+
+    pub(super) fn run(plan: u8) -> Run {
+        let epsilon = Ratio::new(3, 1).expect("three");
+        Run {
+            plan: [plan; 32],
+            event: Event::new(Neighbours::AddRemove, Mechanism::Pure { epsilon }),
+            steps_total: 50,
+        }
+    }
+
+    pub(super) fn checkpoint() -> Checkpoint {
+        let parameters = vec![1.5, -0.0, f32::MIN_POSITIVE, 1.0 / 3.0];
+        let mut checkpoint = Checkpoint::new(run(7), parameters);
+        checkpoint.vectors.insert("momentum".into(), vec![0.25; 4]);
+        checkpoint.vectors.insert("average".into(), vec![]);
+        checkpoint.scalars.insert("clip".into(), 0.1 + 0.2);
+        assert_eq!(checkpoint.begin(30), 30);
+        checkpoint.done(20);
+        checkpoint
+    }
+
+    #[test]
+    fn other_plans_events_and_lengths_are_refused() {
+        let bytes = checkpoint().encode();
+        assert_eq!(Checkpoint::decode(&bytes, &run(7)), Ok(checkpoint()));
+        let epsilon = Ratio::new(4, 1).expect("four");
+        let event = Event::new(Neighbours::AddRemove, Mechanism::Pure { epsilon });
+        let others = [
+            run(8),
+            Run { event, ..run(7) },
+            Run {
+                steps_total: 51,
+                ..run(7)
+            },
+        ];
+        for other in others {
+            let found = Checkpoint::decode(&bytes, &other);
+            assert_eq!(found, Err(CheckpointError::OtherPlan));
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_and_every_cut_is_noticed() {
+        let whole = checkpoint().encode();
+        for place in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[place] ^= 1;
+            assert!(
+                Checkpoint::decode(&changed, &run(7)).is_err(),
+                "byte {place}"
+            );
+            assert!(
+                Checkpoint::decode(&whole[..place], &run(7)).is_err(),
+                "cut {place}"
+            );
+        }
+        let mut later = whole;
+        later[8] = 2;
+        let found = Checkpoint::decode(&later, &run(7));
+        assert_eq!(found, Err(CheckpointError::Version { found: 2 }));
+    }
+
+    #[test]
+    fn no_more_steps_are_granted_than_there_are() {
+        let mut checkpoint = Checkpoint::new(run(7), vec![]);
+        let granted = [0; 4].map(|_| checkpoint.begin(20));
+        assert_eq!(granted, [20, 20, 10, 0]);
+        checkpoint.done(99);
+        assert_eq!(checkpoint.steps_kept(), 50);
+    }
+}

@@ -1,0 +1,93 @@
+//! Why a run cannot be kept, or cannot go on.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use thiserror::Error as ThisError;
+use whit_core::{Fault, FaultKind};
+
+use super::VERSION;
+
+/// Why a run cannot be kept, or cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// The file cannot be read.
+    #[error("the checkpoint {} cannot be read: {why}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's kind of failure.
+        why: ErrorKind,
+    },
+    /// The file cannot be written.
+    #[error("the checkpoint {} cannot be written: {why}", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's kind of failure.
+        why: ErrorKind,
+    },
+    /// Another run holds the place.
+    #[error("another run is using the checkpoint {}", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is not what was written.
+    #[error("the checkpoint is damaged")]
+    Damaged,
+    /// The file was written by another version of this program.
+    #[error("the checkpoint has version {found}, which is not known here")]
+    Version {
+        /// As found.
+        found: u32,
+    },
+    /// The file belongs to another plan.
+    #[error("the checkpoint is that of another plan")]
+    OtherPlan,
+}
+
+/// Short for a result with this error.
+pub(super) type Result<T> = std::result::Result<T, CheckpointError>;
+
+impl Fault for CheckpointError {
+    fn kind(&self) -> FaultKind {
+        match self {
+            Self::OtherPlan | Self::Busy { .. } => FaultKind::Refused,
+            _ => FaultKind::Invalid,
+        }
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Unreadable { .. } => "checkpoint_unreadable",
+            Self::Unwritable { .. } => "checkpoint_unwritable",
+            Self::Busy { .. } => "checkpoint_busy",
+            Self::Damaged => "checkpoint_damaged",
+            Self::Version { .. } => "checkpoint_version",
+            Self::OtherPlan => "checkpoint_other_plan",
+        }
+    }
+
+    fn suggestion(&self) -> String {
+        match self {
+            Self::Unreadable { .. } | Self::Unwritable { .. } => {
+                "give a folder that exists and that you may read and write".into()
+            }
+            Self::Busy { .. } => "wait for the other run, or give another folder".into(),
+            Self::Damaged => {
+                "start anew, in another folder; what this run has spent stays spent".into()
+            }
+            Self::Version { .. } => {
+                format!(
+                    "go on with the version of whit that wrote it; this one reads version {VERSION}"
+                )
+            }
+            Self::OtherPlan => {
+                "go on with the plan that it was written for, or give another folder for this one"
+                    .into()
+            }
+        }
+    }
+}

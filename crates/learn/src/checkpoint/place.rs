@@ -1,0 +1,206 @@
+//! The file of a checkpoint.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use super::error::{CheckpointError, Result};
+use super::{Checkpoint, Run, hex};
+
+/// Where the checkpoint of one run is kept, held by one process at a time.
+pub struct Place {
+    run: Run,
+    path: PathBuf,
+    /// Unlocked when it is dropped, and by the system when the process ends in any way.
+    _lock: File,
+}
+
+impl Place {
+    /// Takes the place of a run in a folder. Names are made of the plan's fingerprint alone.
+    #[expect(clippy::disallowed_methods, reason = "the run's own checkpoint")]
+    pub fn open(folder: &Path, run: Run) -> Result<Self> {
+        let name = format!("whit-{}", &hex(&run.plan)[..16]);
+        let path = folder.join(format!("{name}.checkpoint"));
+        // The lock is a file of its own, since the checkpoint is replaced at each write.
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(folder.join(format!("{name}.lock")))
+            .map_err(|error| unwritable(&path, &error))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self {
+                run,
+                path,
+                _lock: lock,
+            }),
+            Err(fs::TryLockError::WouldBlock) => Err(CheckpointError::Busy { path }),
+            Err(fs::TryLockError::Error(error)) => Err(unwritable(&path, &error)),
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The checkpoint that is there, if there is one.
+    #[expect(clippy::disallowed_methods, reason = "the run's own checkpoint")]
+    pub fn load(&self) -> Result<Option<Checkpoint>> {
+        match fs::read(&self.path) {
+            Ok(bytes) => Checkpoint::decode(&bytes, &self.run).map(Some),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(CheckpointError::Unreadable {
+                path: self.path.clone(),
+                why: error.kind(),
+            }),
+        }
+    }
+
+    /// Grants up to `steps` more steps, once it is durable that they were begun. None are granted at the end of the run, nor if the
+    /// file cannot be written.
+    pub fn begin(&self, checkpoint: &mut Checkpoint, steps: u64) -> Result<u64> {
+        let granted = checkpoint.begin(steps);
+        self.keep(checkpoint)?;
+        Ok(granted)
+    }
+
+    /// Replaces the file at once and durably: whenever the machine stops, the old one or the new one is there, whole.
+    pub fn keep(&self, checkpoint: &Checkpoint) -> Result<()> {
+        if checkpoint.run != self.run {
+            return Err(CheckpointError::OtherPlan);
+        }
+        self.replace(&checkpoint.encode())
+            .map_err(|error| unwritable(&self.path, &error))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the run's own checkpoint")]
+    fn replace(&self, bytes: &[u8]) -> std::io::Result<()> {
+        let part = self.path.with_extension("part");
+        let mut file = File::create(&part)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&part, &self.path)?;
+        // The new name is durable once its folder is. (Windows cannot open folders.)
+        if cfg!(unix)
+            && let Some(folder) = self.path.parent()
+        {
+            let here = match folder.as_os_str().is_empty() {
+                true => Path::new("."),
+                false => folder,
+            };
+            File::open(here)?.sync_all()?;
+        }
+        Ok(())
+    }
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> CheckpointError {
+    CheckpointError::Unwritable {
+        path: path.into(),
+        why: error.kind(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "files of the tests' own")]
+
+    use tempfile::TempDir;
+
+    use super::super::tests::{checkpoint, run};
+    use super::*;
+
+    #[test]
+    fn what_was_kept_is_loaded() {
+        let folder = TempDir::new().expect("a folder");
+        let place = Place::open(folder.path(), run(7)).expect("free");
+        assert_eq!(place.load(), Ok(None));
+        place.keep(&checkpoint()).expect("writable");
+        let read = place.load().expect("own").expect("there");
+        assert_eq!(read, checkpoint());
+        assert_eq!(read.parameters[1].to_bits(), (-0.0_f32).to_bits());
+        let name = place.path().file_name().and_then(|name| name.to_str());
+        assert_eq!(name, Some("whit-0707070707070707.checkpoint"));
+    }
+
+    /// Runs that crash at random places and go on: never more steps than were paid for, and all of them without a crash.
+    #[test]
+    fn crashes_never_add_steps() {
+        let folder = TempDir::new().expect("a folder");
+        let mut state = 1_u64;
+        let mut random = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % below
+        };
+        for plan in 0..20 {
+            let calm = plan == 0;
+            let (mut ran, mut kept) = (0, 0);
+            loop {
+                let place = Place::open(folder.path(), run(plan)).expect("free");
+                let mut here = match place.load().expect("own") {
+                    Some(checkpoint) => checkpoint,
+                    None => Checkpoint::new(run(plan), vec![0.0; 3]),
+                };
+                assert!(here.steps_kept() >= kept, "kept steps stay");
+                kept = here.steps_kept();
+                let granted = place.begin(&mut here, 7).expect("writable");
+                if granted == 0 {
+                    break;
+                }
+                if !calm && random(3) == 0 {
+                    ran += random(granted + 1);
+                    continue;
+                }
+                ran += granted;
+                here.done(granted);
+                place.keep(&here).expect("writable");
+            }
+            assert!(ran <= 50, "{ran} steps were run");
+            assert!(!calm || (ran == 50 && kept == 50), "{ran} {kept}");
+        }
+    }
+
+    /// A program that is killed right after its steps finds them counted.
+    #[test]
+    fn steps_are_counted_before_they_are_granted() {
+        let folder = TempDir::new().expect("a folder");
+        let place = Place::open(folder.path(), run(7)).expect("free");
+        let mut here = Checkpoint::new(run(7), vec![0.0]);
+        assert_eq!(place.begin(&mut here, 20), Ok(20));
+        let read = place.load().expect("own").expect("there");
+        assert_eq!((read.steps_begun(), read.steps_kept()), (20, 0));
+        fs::remove_file(place.path()).expect("ours");
+        fs::create_dir(place.path()).expect("in the way");
+        assert!(
+            place.begin(&mut here, 20).is_err(),
+            "not durable, not granted"
+        );
+    }
+
+    #[test]
+    fn a_place_is_held_by_one_process_and_for_one_run() {
+        let folder = TempDir::new().expect("a folder");
+        let first = Place::open(folder.path(), run(7)).expect("free");
+        let second = Place::open(folder.path(), run(7));
+        assert!(matches!(second, Err(CheckpointError::Busy { .. })));
+        let other = Checkpoint::new(run(8), vec![]);
+        assert_eq!(first.keep(&other), Err(CheckpointError::OtherPlan));
+        drop(first);
+        assert!(Place::open(folder.path(), run(7)).is_ok());
+        let nowhere = Place::open(&folder.path().join("no"), run(7));
+        assert!(matches!(nowhere, Err(CheckpointError::Unwritable { .. })));
+    }
+
+    #[test]
+    fn a_half_written_file_is_never_read() {
+        let folder = TempDir::new().expect("a folder");
+        let place = Place::open(folder.path(), run(7)).expect("free");
+        place.keep(&checkpoint()).expect("writable");
+        fs::write(place.path().with_extension("part"), b"half").expect("writable");
+        assert_eq!(place.load(), Ok(Some(checkpoint())));
+        place.keep(&checkpoint()).expect("over the half");
+    }
+}

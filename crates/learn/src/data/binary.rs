@@ -1,0 +1,202 @@
+//! Rows of numbers in binary files: what IDX and npy have in common.
+
+use std::io::Read;
+use std::path::Path;
+
+use super::Declaration;
+use super::builder::{Builder, Raw};
+use super::error::{DataError, Result};
+use super::open::builder;
+
+/// How a number is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Number {
+    U8,
+    I8,
+    I16,
+    I32,
+    I64,
+    F32,
+    F64,
+}
+
+/// Which byte comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Big,
+    Little,
+}
+
+/// What the public part of a file says, but for the number of rows, which is private.
+pub(super) struct Header {
+    pub(super) number: Number,
+    pub(super) order: Order,
+    pub(super) rows: u64,
+    /// The shape of one item; empty for items that are single numbers.
+    pub(super) item: Vec<usize>,
+}
+
+/// A file whose header was read, and which stands at its first row.
+pub(super) struct Rows<'a> {
+    pub(super) path: &'a Path,
+    pub(super) kind: &'static str,
+    pub(super) header: Header,
+    pub(super) bytes: Box<dyn Read>,
+}
+
+impl Number {
+    fn size(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 => 1,
+            Self::I16 => 2,
+            Self::I32 | Self::F32 => 4,
+            Self::I64 | Self::F64 => 8,
+        }
+    }
+
+    /// What bytes are multiplied by if a plan does not say: they are nearly always shades from 0 to 255.
+    fn scale_otherwise(self) -> f64 {
+        match self {
+            Self::U8 => 1.0 / 255.0,
+            _ => 1.0,
+        }
+    }
+
+    /// The numbers in `bytes`, into `values`, which is emptied first.
+    fn decode(self, order: Order, bytes: &[u8], values: &mut Vec<f64>) {
+        fn each<const N: usize>(
+            order: Order,
+            bytes: &[u8],
+            values: &mut Vec<f64>,
+            read: impl Fn([u8; N]) -> f64,
+        ) {
+            let (chunks, _) = bytes.as_chunks::<N>();
+            values.extend(chunks.iter().map(|chunk| {
+                let mut little = *chunk;
+                if order == Order::Big {
+                    little.reverse();
+                }
+                read(little)
+            }));
+        }
+        values.clear();
+        match self {
+            Self::U8 => values.extend(bytes.iter().map(|byte| f64::from(*byte))),
+            Self::I8 => each(order, bytes, values, |b| f64::from(i8::from_le_bytes(b))),
+            Self::I16 => each(order, bytes, values, |b| f64::from(i16::from_le_bytes(b))),
+            Self::I32 => each(order, bytes, values, |b| f64::from(i32::from_le_bytes(b))),
+            Self::I64 => each(order, bytes, values, |b| i64::from_le_bytes(b) as f64),
+            Self::F32 => each(order, bytes, values, |b| f64::from(f32::from_le_bytes(b))),
+            Self::F64 => each(order, bytes, values, f64::from_le_bytes),
+        }
+    }
+}
+
+impl Rows<'_> {
+    pub(super) fn malformed(&self, what: &'static str, passes: &'static str) -> DataError {
+        malformed(self.path, self.kind, what, passes)
+    }
+
+    /// The next item's numbers.
+    fn next(&mut self, buffer: &mut [u8], values: &mut Vec<f64>) -> Result<()> {
+        if self.bytes.read_exact(buffer).is_err() {
+            return Err(self.malformed(
+                "it cannot be read to the end that its header promises",
+                "give the whole file, unpacked or as .gz",
+            ));
+        }
+        self.header.number.decode(self.header.order, buffer, values);
+        Ok(())
+    }
+
+    fn ends(&mut self) -> Result<()> {
+        match self.bytes.read(&mut [0]) {
+            Ok(0) => Ok(()),
+            _ => Err(self.malformed(
+                "it goes on after the end that its header promises",
+                "give the file as it was first written",
+            )),
+        }
+    }
+}
+
+pub(super) fn malformed(
+    path: &Path,
+    kind: &'static str,
+    what: &'static str,
+    passes: &'static str,
+) -> DataError {
+    DataError::Malformed {
+        path: path.into(),
+        kind,
+        what,
+        passes,
+    }
+}
+
+/// Reads items and labels side by side. `shape` is that of an item as layers see it.
+pub(super) fn read(
+    declaration: &Declaration,
+    mut items: Rows<'_>,
+    mut labels: Rows<'_>,
+    shape: Vec<usize>,
+) -> Result<Builder> {
+    if labels.header.item.iter().any(|side| *side != 1) {
+        return Err(labels.malformed(
+            "it holds more than one label for a row",
+            "give labels as a list of numbers",
+        ));
+    }
+    if items.header.rows != labels.header.rows {
+        return Err(DataError::Unequal {
+            features: items.path.into(),
+            labels: labels.path.into(),
+        });
+    }
+    let rows = usize::try_from(items.header.rows).unwrap_or(usize::MAX);
+    let number = items.header.number;
+    let mut builder = builder(
+        declaration,
+        items.path,
+        shape,
+        number.scale_otherwise(),
+        rows,
+    )?;
+    let mut item = vec![0; builder.width() * number.size()];
+    let mut label = vec![0; labels.header.number.size()];
+    let (mut values, mut answer) = (Vec::with_capacity(builder.width()), Vec::with_capacity(1));
+    while builder.rows() < rows {
+        items.next(&mut item, &mut values)?;
+        labels.next(&mut label, &mut answer)?;
+        builder.row(Ok(&values), Raw::Number(answer[0]));
+    }
+    items.ends()?;
+    labels.ends()?;
+    Ok(builder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_in_both_orders() {
+        let check = |number: Number, little: &[u8], expected: f64| {
+            let mut big = little.to_vec();
+            big.reverse();
+            let mut values = Vec::new();
+            for (order, bytes) in [(Order::Little, little), (Order::Big, &big[..])] {
+                number.decode(order, &bytes.repeat(2), &mut values);
+                assert_eq!(values, [expected; 2], "{number:?} {order:?}");
+            }
+            assert_eq!(number.size(), little.len());
+        };
+        check(Number::U8, &[200], 200.0);
+        check(Number::I8, &[200], -56.0);
+        check(Number::I16, &(-2_i16).to_le_bytes(), -2.0);
+        check(Number::I32, &70_000_i32.to_le_bytes(), 70_000.0);
+        check(Number::I64, &(-5_i64).to_le_bytes(), -5.0);
+        check(Number::F32, &1.5_f32.to_le_bytes(), 1.5);
+        check(Number::F64, &0.1_f64.to_le_bytes(), 0.1);
+    }
+}

@@ -1,0 +1,329 @@
+//! `[data]` of a plan: where the examples are, and what the owner declares about them.
+//!
+//! ```toml
+//! [data]
+//! path = "train-images-idx3-ubyte.gz"
+//! label = "train-labels-idx1-ubyte.gz"
+//! classes = 10
+//! mean = 0.1307
+//! std = 0.3081
+//! n_public = 60000
+//! ```
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::PerChannel;
+use super::error::{DataError, Result};
+
+/// What a plan says about a data set. All of it is public.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Declaration {
+    /// A file, or a folder of folders of pictures; relative to the plan.
+    pub path: PathBuf,
+    /// The kind of data; else told by the name's ending.
+    pub format: Option<Format>,
+    /// The column that is to be learnt (CSV, Parquet) or the file that holds it (IDX, npy).
+    pub label: Option<String>,
+    /// The columns that are features, in order (CSV, Parquet); else all but the label.
+    pub columns: Option<Vec<String>>,
+    /// The shape of one example: channels first for pictures, such as `[1, 28, 28]`. Else that of the file.
+    pub shape: Option<Vec<usize>>,
+    /// The classes, by number or by name; without them a number is learnt.
+    pub classes: Option<Classes>,
+    /// What values are multiplied by first. Else 1, and 1/255 for bytes.
+    pub scale: Option<f64>,
+    /// What is then subtracted: one number, or one for each entry of the shape's first side. Else 0.
+    pub mean: Option<PerChannel>,
+    /// What is then divided by. Else 1.
+    pub std: Option<PerChannel>,
+    /// The number of rows, if the owner declares it public; else a public guess of it that rates and batch sizes are made from.
+    pub n_public: Option<u64>,
+}
+
+/// A kind of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Format {
+    /// The format of MNIST.
+    Idx,
+    /// Arrays of NumPy.
+    Npy,
+    /// Comma-separated values with a line of names.
+    Csv,
+    /// Flat columns of numbers.
+    Parquet,
+    /// A folder of folders of PNG or JPEG files, one folder for each class.
+    Images,
+}
+
+impl Format {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Idx => "IDX",
+            Self::Npy => "npy",
+            Self::Csv => "CSV",
+            Self::Parquet => "Parquet",
+            Self::Images => "image",
+        }
+    }
+}
+
+/// The classes, which are public.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Classes {
+    /// Labels are whole numbers from zero on, below this one.
+    Count(u32),
+    /// Labels are these names; in columns of numbers, their places in the list, from zero on.
+    Names(Vec<String>),
+}
+
+impl Classes {
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        match self {
+            Self::Count(count) => *count,
+            Self::Names(names) => u32::try_from(names.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Their names, if they have any.
+    pub fn names(&self) -> Option<&[String]> {
+        match self {
+            Self::Count(_) => None,
+            Self::Names(names) => Some(names),
+        }
+    }
+
+    /// The labels that pass, in words.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Count(count) => {
+                format!("give labels that are whole numbers from 0 to {}", count - 1)
+            }
+            Self::Names(names) => format!("give labels out of {}", names.join(", ")),
+        }
+    }
+}
+
+impl Declaration {
+    /// A file, and nothing else said.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            format: None,
+            label: None,
+            columns: None,
+            shape: None,
+            classes: None,
+            scale: None,
+            mean: None,
+            std: None,
+            n_public: None,
+        }
+    }
+
+    /// The kind of data, as declared or told by the name. Names that end in nothing known are folders of pictures only if declared so.
+    pub fn format(&self) -> Result<Format> {
+        if let Some(format) = self.format {
+            return Ok(format);
+        }
+        let name = self.path.file_name().and_then(|name| name.to_str());
+        let name = name.unwrap_or_default().to_ascii_lowercase();
+        let bare = name.strip_suffix(".gz").unwrap_or(&name);
+        let ends = |endings: &[&str]| endings.iter().any(|ending| bare.ends_with(ending));
+        if ends(&["-ubyte", ".idx"]) {
+            Ok(Format::Idx)
+        } else if ends(&[".npy"]) {
+            Ok(Format::Npy)
+        } else if ends(&[".csv"]) {
+            Ok(Format::Csv)
+        } else if ends(&[".parquet"]) {
+            Ok(Format::Parquet)
+        } else {
+            let path = self.path.clone();
+            Err(DataError::FormatUnknown { path })
+        }
+    }
+
+    /// Refuses what can be refused without opening a file.
+    pub fn check(&self) -> Result<()> {
+        let format = self.format()?;
+        let domain = |field, given: String, passes: &str| {
+            Err(DataError::Domain {
+                field,
+                given,
+                passes: passes.into(),
+            })
+        };
+        if let Some(classes) = &self.classes {
+            let twice = classes.names().is_some_and(|names| {
+                let mut sorted: Vec<_> = names.iter().map(|name| name.trim()).collect();
+                sorted.sort_unstable();
+                sorted.first() == Some(&"") || sorted.windows(2).any(|pair| pair[0] == pair[1])
+            });
+            if twice || !(2..=1 << 20).contains(&classes.count()) {
+                let passes = "a whole number from 2 to 1048576, or as many different names";
+                return domain("classes", format!("{classes:?}"), passes);
+            }
+        }
+        if let Some(shape) = &self.shape
+            && super::width(shape).is_none()
+        {
+            let passes = "a list of whole numbers from 1 on, such as [1, 28, 28], with at most 67108864 features";
+            return domain("shape", format!("{shape:?}"), passes);
+        }
+        if self.n_public == Some(0) {
+            return domain("n_public", "0".into(), "a whole number from 1 on");
+        }
+        let table = matches!(format, Format::Csv | Format::Parquet);
+        let missing = |field, passes| Err(self.field(format, field, true, passes));
+        match (format, &self.label) {
+            (Format::Images, Some(_)) => return Err(self.field(format, "label", false, "")),
+            (Format::Images, None) => {}
+            (_, None) if table => return missing("label", "label = \"the name of a column\""),
+            (_, None) => return missing("label", "label = \"the file of the labels\""),
+            (_, Some(_)) => {}
+        }
+        if self.columns.is_some() && !table {
+            return Err(self.field(format, "columns", false, ""));
+        }
+        if self.columns.as_ref().is_some_and(Vec::is_empty) {
+            return domain("columns", "[]".into(), "a list of at least one column");
+        }
+        if format == Format::Images {
+            match self.shape.as_deref() {
+                Some([1 | 3, _, _]) => {}
+                Some(shape) => {
+                    let passes = "[channels, height, width] with 1 channel or 3";
+                    return domain("shape", format!("{shape:?}"), passes);
+                }
+                None => return missing("shape", "shape = [3, 32, 32]"),
+            }
+            if matches!(self.classes, Some(Classes::Count(_))) {
+                let passes = "the names of the folders, or leave it out";
+                return domain("classes", "a number".into(), passes);
+            }
+        }
+        Ok(())
+    }
+
+    fn field(
+        &self,
+        format: Format,
+        field: &'static str,
+        missing: bool,
+        passes: &'static str,
+    ) -> DataError {
+        DataError::Field {
+            kind: format.word(),
+            field,
+            missing,
+            passes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use whit_core::Fault;
+
+    use super::*;
+
+    fn read(text: &str) -> Declaration {
+        toml::from_str(text).expect("a declaration")
+    }
+
+    #[test]
+    fn names_tell_the_format() {
+        let check =
+            |path: &str, expected| assert_eq!(Declaration::new(path).format(), Ok(expected));
+        check("a/train-images-idx3-ubyte", Format::Idx);
+        check("train-images-idx3-ubyte.gz", Format::Idx);
+        check("x.NPY", Format::Npy);
+        check("x.csv.gz", Format::Csv);
+        check("x.parquet", Format::Parquet);
+        let unknown = Declaration::new("pictures").check().expect_err("a folder");
+        assert_eq!(unknown.code(), "data_format");
+    }
+
+    #[test]
+    fn numbers_and_lists_are_read() {
+        let text = "path = 'x.csv'\nlabel = 'y'\nclasses = ['a', 'b']\nmean = [1, 2.5]\nstd = 2";
+        let declaration = read(text);
+        assert_eq!(declaration.check(), Ok(()));
+        assert_eq!(declaration.classes.map(|classes| classes.count()), Some(2));
+        assert_eq!(declaration.mean, Some(PerChannel::Each(vec![1.0, 2.5])));
+        assert_eq!(declaration.std, Some(PerChannel::All(2.0)));
+        assert!(toml::from_str::<Declaration>("path = 'x.csv'\nlabels = 'y'").is_err());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_before_a_file_is_opened() {
+        let check = |text: &str, code: &str, passes: &str| {
+            let error = read(text).check().expect_err(text);
+            assert_eq!(error.code(), code, "{text}");
+            let suggestion = error.suggestion();
+            assert!(suggestion.contains(passes), "{text}: {suggestion}");
+        };
+        check(
+            "path = 'x.csv'",
+            "data_field_missing",
+            "the name of a column",
+        );
+        check(
+            "path = 'x.npy'",
+            "data_field_missing",
+            "the file of the labels",
+        );
+        check(
+            "path = 'x.csv'\nlabel = 'y'\nclasses = 1",
+            "data_field_domain",
+            "from 2",
+        );
+        check(
+            "path = 'x.csv'\nlabel = 'y'\nclasses = ['a', 'a']",
+            "data_field_domain",
+            "different",
+        );
+        check(
+            "path = 'x.csv'\nlabel = 'y'\nshape = [0]",
+            "data_field_domain",
+            "from 1 on",
+        );
+        check(
+            "path = 'x.csv'\nlabel = 'y'\ncolumns = []",
+            "data_field_domain",
+            "at least one",
+        );
+        check(
+            "path = 'x.npy'\nlabel = 'y.npy'\ncolumns = ['a']",
+            "data_field_unused",
+            "leave",
+        );
+        check(
+            "path = 'x.csv'\nlabel = 'y'\nn_public = 0",
+            "data_field_domain",
+            "from 1 on",
+        );
+        check(
+            "path = 'x'\nformat = 'images'",
+            "data_field_missing",
+            "[3, 32, 32]",
+        );
+        check(
+            "path = 'x'\nformat = 'images'\nshape = [2, 4, 4]",
+            "data_field_domain",
+            "1 channel or 3",
+        );
+        check(
+            "path = 'x'\nformat = 'images'\nshape = [1, 4, 4]\nlabel = 'y'",
+            "data_field_unused",
+            "leave",
+        );
+    }
+}

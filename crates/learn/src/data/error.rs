@@ -1,0 +1,183 @@
+//! Why data cannot be trained on. Texts are made of the plan and of what is public in a file (see the module above), never of rows.
+
+use std::path::PathBuf;
+
+use thiserror::Error as ThisError;
+use whit_core::{Fault, FaultKind};
+
+use super::RowFault;
+
+/// A declaration that makes no sense, or a file that does not fit it.
+#[derive(Clone, Debug, PartialEq, ThisError)]
+#[non_exhaustive]
+pub enum DataError {
+    /// A file or folder cannot be opened or read.
+    #[error("{} cannot be read: {why}", path.display())]
+    Unreadable {
+        /// Where it should be.
+        path: PathBuf,
+        /// The operating system's kind of failure.
+        why: std::io::ErrorKind,
+    },
+    /// The kind of file is neither declared nor told by its name.
+    #[error("the name {} does not say what kind of data it holds", path.display())]
+    FormatUnknown {
+        /// The path as declared.
+        path: PathBuf,
+    },
+    /// A file is not of its kind, or ends too early.
+    #[error("{} is no {kind} that can be read: {what}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The kind of file.
+        kind: &'static str,
+        /// What is wrong with its public part, in constant words.
+        what: &'static str,
+        /// What would pass.
+        passes: &'static str,
+    },
+    /// A field that this kind of data needs, or has no use for.
+    #[error("{kind} data {} `{field}`", if *missing { "need" } else { "take no" })]
+    Field {
+        /// The kind of data.
+        kind: &'static str,
+        /// The field of the plan.
+        field: &'static str,
+        /// Is it missing? Else it is there in vain.
+        missing: bool,
+        /// An example of what would pass.
+        passes: &'static str,
+    },
+    /// A field whose value is out of its domain.
+    #[error("`{field}` is {given}")]
+    Domain {
+        /// The field of the plan.
+        field: &'static str,
+        /// What was given.
+        given: String,
+        /// What would pass.
+        passes: String,
+    },
+    /// A column that is declared and not there, or there twice.
+    #[error("{} has {} column {column:?}", path.display(), if *twice { "more than one" } else { "no" })]
+    Column {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// Is its name there more than once?
+        twice: bool,
+        /// The columns that are there.
+        found: Vec<String>,
+    },
+    /// A column that holds something else than numbers.
+    #[error("the column {column:?} of {} is no flat column of numbers", path.display())]
+    ColumnType {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+    },
+    /// The declared shape has another number of features than the file.
+    #[error("the declared shape {declared:?} does not hold the {} features of an item of {}", found.iter().product::<usize>(), path.display())]
+    Shape {
+        /// The file.
+        path: PathBuf,
+        /// As declared.
+        declared: Vec<usize>,
+        /// What the file's public part says.
+        found: Vec<usize>,
+    },
+    /// Features and labels do not belong together.
+    #[error("{} and {} do not hold equally many rows", features.display(), labels.display())]
+    Unequal {
+        /// The file of the features.
+        features: PathBuf,
+        /// The file of the labels.
+        labels: PathBuf,
+    },
+    /// A declared class has no folder.
+    #[error("{} has no folder for the class {class:?}", path.display())]
+    ClassFolder {
+        /// The folder of folders.
+        path: PathBuf,
+        /// The class as declared.
+        class: String,
+    },
+    /// Rows that do not fit: for the owner's eyes, or about public data.
+    #[error("{}{} does not fit: {fault}", path.display(), row.map_or(String::from(" holds a row that"), |row| format!(", row {row},")))]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// The rule that the row breaks.
+        fault: RowFault,
+        /// The first such row, counted from one; only in data that are public.
+        row: Option<u64>,
+        /// What would pass, from the declaration.
+        passes: String,
+    },
+}
+
+/// Short for a result with this error.
+pub(super) type Result<T> = std::result::Result<T, DataError>;
+
+impl Fault for DataError {
+    fn kind(&self) -> FaultKind {
+        FaultKind::Invalid
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Unreadable { .. } => "data_unreadable",
+            Self::FormatUnknown { .. } => "data_format",
+            Self::Malformed { .. } => "data_malformed",
+            Self::Field { missing: true, .. } => "data_field_missing",
+            Self::Field { .. } => "data_field_unused",
+            Self::Domain { .. } => "data_field_domain",
+            Self::Column { .. } => "data_column",
+            Self::ColumnType { .. } => "data_column_type",
+            Self::Shape { .. } => "data_shape",
+            Self::Unequal { .. } => "data_unequal",
+            Self::ClassFolder { .. } => "data_class_folder",
+            Self::Row { fault, .. } => fault.code(),
+        }
+    }
+
+    fn suggestion(&self) -> String {
+        match self {
+            Self::Unreadable { .. } => {
+                "give the path of a file that exists and that you may read; paths are relative to the plan"
+                    .into()
+            }
+            Self::FormatUnknown { .. } => {
+                "give `format` as \"idx\", \"npy\", \"csv\", \"parquet\" or \"images\"".into()
+            }
+            Self::Malformed { passes, .. } => (*passes).into(),
+            Self::Field {
+                field,
+                missing: true,
+                passes,
+                ..
+            } => format!("give `{field}` in [data], such as {passes}"),
+            Self::Field { field, .. } => format!("leave `{field}` out of [data]"),
+            Self::Domain { field, passes, .. } => format!("give `{field}` as {passes}"),
+            Self::Column { found, .. } => format!(
+                "give columns whose names stand once in the file; it has {}",
+                found.join(", ")
+            ),
+            Self::ColumnType { .. } => {
+                "give columns of integers, floats or booleans, or name the others in no field".into()
+            }
+            Self::Shape { found, .. } => format!(
+                "give `shape` with {} features in all, such as {found:?}",
+                found.iter().product::<usize>()
+            ),
+            Self::Unequal { .. } => "give the labels of the same rows, in the same order".into(),
+            Self::ClassFolder { class, .. } => {
+                format!("make a folder {class}, empty if it has no pictures, or leave the class out of `classes`")
+            }
+            Self::Row { passes, .. } => passes.clone(),
+        }
+    }
+}

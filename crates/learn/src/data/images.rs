@@ -1,0 +1,214 @@
+//! A folder of folders of pictures, one folder for each class: PNG or JPEG, 8 bits, of one declared size.
+//!
+//! The names of the folders are the classes, so they are public: a folder that is there for one person's pictures alone tells of that
+//! person. Naming the classes in the plan is the safe way; then other folders are not looked at. Files are read in order of their
+//! names, which no sampler may depend on. Files whose names begin with a dot are no pictures.
+
+use std::fs;
+use std::io::{BufReader, Seek};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use image::io::{Limits, Reader};
+use image::{DynamicImage, ImageFormat};
+
+use super::builder::{Builder, Raw, RowFault};
+use super::error::{DataError, Result};
+use super::open::{builder_for, file, unreadable};
+use super::{Classes, Declaration};
+
+/// Beyond this a picture is not decoded: it could not be of any size that a plan can declare.
+const BYTES_MAX: u64 = 1 << 29;
+
+pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
+    let classes = match &declaration.classes {
+        Some(classes) => classes.clone(),
+        None => found(path)?,
+    };
+    let shape = declaration.shape.clone().unwrap_or_default();
+    let constants = (1.0 / 255.0, 0);
+    let mut builder = builder_for(declaration, Some(&classes), path, shape.clone(), constants)?;
+    let mut values = Vec::with_capacity(builder.width());
+    for class in classes.names().unwrap_or_default() {
+        let folder = path.join(class);
+        if !folder.is_dir() {
+            return Err(DataError::ClassFolder {
+                path: path.into(),
+                class: class.clone(),
+            });
+        }
+        for picture in entries(&folder)? {
+            // A decoder that panics would tell that there is a picture which makes it.
+            let decoded = catch_unwind(AssertUnwindSafe(|| decode(&picture, &shape, &mut values)))
+                .unwrap_or(Err(RowFault::NoPicture))
+                .map(|()| &values[..]);
+            builder.row(decoded, Raw::Text(class));
+        }
+    }
+    Ok(builder)
+}
+
+/// The classes that the folders' names tell.
+fn found(path: &Path) -> Result<Classes> {
+    let folders = entries(path)?.into_iter().filter(|entry| entry.is_dir());
+    let names: Vec<String> = folders
+        .filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned()))
+        .collect();
+    if names.len() < 2 {
+        return Err(DataError::Malformed {
+            path: path.into(),
+            kind: "folder of pictures",
+            what: "it holds fewer than two folders",
+            passes: "put the pictures of each class into a folder that has the name of the class",
+        });
+    }
+    Ok(Classes::Names(names))
+}
+
+/// What is in a folder, in order of names.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let listed = fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
+    let mut entries = Vec::new();
+    for entry in listed {
+        let entry = entry.map_err(|error| unreadable(folder, &error))?;
+        if !entry.file_name().as_encoded_bytes().starts_with(b".") {
+            entries.push(entry.path());
+        }
+    }
+    entries.sort_unstable();
+    Ok(entries)
+}
+
+/// The picture's bytes, one channel after the other. Whatever is wrong is the row's own affair.
+fn decode(
+    path: &Path,
+    shape: &[usize],
+    values: &mut Vec<f64>,
+) -> std::result::Result<(), RowFault> {
+    let [channels, height, width] = *shape else {
+        return Err(RowFault::PictureSize);
+    };
+    let size = open(path)?.into_dimensions();
+    let size = size.map_err(|_| RowFault::NoPicture)?;
+    if (size.0 as usize, size.1 as usize) != (width, height) {
+        return Err(RowFault::PictureSize);
+    }
+    let mut reader = open(path)?;
+    let mut limits = Limits::no_limits();
+    limits.max_alloc = Some(BYTES_MAX);
+    reader.limits(limits);
+    let picture = reader.decode().map_err(|_| RowFault::NoPicture)?;
+    let bytes = match (channels, picture) {
+        (1, DynamicImage::ImageLuma8(picture)) => picture.into_raw(),
+        (1, picture) => picture.into_luma8().into_raw(),
+        (_, picture) => picture.into_rgb8().into_raw(),
+    };
+    values.clear();
+    for channel in 0..channels {
+        let plane = bytes[channel..].iter().step_by(channels);
+        values.extend(plane.map(|byte| f64::from(*byte)));
+    }
+    Ok(())
+}
+
+/// The kind of picture is told by its first bytes, not by its name.
+fn open(path: &Path) -> std::result::Result<Reader<BufReader<fs::File>>, RowFault> {
+    let mut bytes = BufReader::new(file(path).map_err(|_| RowFault::NoPicture)?);
+    bytes.rewind().map_err(|_| RowFault::NoPicture)?;
+    let reader = Reader::new(bytes)
+        .with_guessed_format()
+        .map_err(|_| RowFault::NoPicture)?;
+    match reader.format() {
+        Some(ImageFormat::Png | ImageFormat::Jpeg) => Ok(reader),
+        _ => Err(RowFault::NoPicture),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use image::{GrayImage, ImageOutputFormat, RgbImage};
+
+    use super::super::open::tests::{declare, folder, refusal, rows};
+    use super::*;
+    use crate::data::{Audience, load_private, load_public};
+    use whit_core::Fault;
+
+    const PLAN: &str = "path = '.'\nformat = 'images'\nshape = [3, 1, 2]\nscale = 1";
+
+    fn encode(picture: DynamicImage, format: ImageOutputFormat) -> Vec<u8> {
+        let mut bytes = Cursor::new(Vec::new());
+        picture.write_to(&mut bytes, format).expect("memory");
+        bytes.into_inner()
+    }
+
+    /// Two pixels wide, one high.
+    fn colours() -> Vec<u8> {
+        let picture = RgbImage::from_raw(2, 1, vec![1, 2, 3, 4, 5, 6]).expect("two pixels");
+        encode(picture.into(), ImageOutputFormat::Png)
+    }
+
+    fn grey(width: u32, height: u32) -> Vec<u8> {
+        let picture = GrayImage::from_pixel(width, height, image::Luma([128]));
+        encode(picture.into(), ImageOutputFormat::Jpeg(95))
+    }
+
+    #[test]
+    fn pictures_have_their_channels_first_and_the_class_of_their_folder() {
+        let files: [(&str, &[u8]); 4] = [
+            ("dog/b.png", &colours()),
+            ("dog/a.jpg", &grey(2, 1)),
+            ("cat/1.png", &colours()),
+            ("cat/.hidden", b"no picture"),
+        ];
+        let folder = folder(&files);
+        let coloured = vec![1.0, 4.0, 2.0, 5.0, 3.0, 6.0];
+        let found = rows(PLAN, &folder);
+        assert_eq!(found.len(), 3);
+        assert_eq!(found[0], Some((coloured.clone(), 0.0)));
+        assert_eq!(found[1], Some((vec![128.0; 6], 1.0)));
+        assert_eq!(found[2], Some((coloured, 1.0)));
+        let data = load_public(&declare(PLAN), folder.path()).expect("fits");
+        assert_eq!((data.classes(), data.shape()), (Some(2), &[3, 1, 2][..]));
+        let one = rows(&PLAN.replace('3', "1"), &folder);
+        assert_eq!(one[1], Some((vec![128.0; 2], 1.0)));
+    }
+
+    #[test]
+    fn other_sizes_and_other_files_are_empty_examples_and_the_owner_learns_the_size_that_passes() {
+        let files: [(&str, &[u8]); 4] = [
+            ("cat/a.png", &colours()),
+            ("cat/b.jpg", &grey(1, 2)),
+            ("dog/c.txt", b"not a picture"),
+            ("dog/d.png", &colours()[..40]),
+        ];
+        let folder = folder(&files);
+        let kept: Vec<_> = rows(PLAN, &folder).iter().map(Option::is_some).collect();
+        assert_eq!(kept, [true, false, false, false]);
+        let error = load_private(&declare(PLAN), folder.path(), Audience::Owner)
+            .err()
+            .expect("sizes differ");
+        assert_eq!(error.code(), "row_picture_size");
+        let passes = error.suggestion();
+        assert!(passes.contains("2 pixels wide and 1 high"), "{passes}");
+    }
+
+    #[test]
+    fn declared_classes_are_looked_at_and_no_others() {
+        let files: [(&str, &[u8]); 3] = [
+            ("cat/a.png", &colours()),
+            ("dog/a.png", &colours()),
+            ("owl/a.png", &colours()),
+        ];
+        let folder = folder(&files);
+        let found = rows(&format!("{PLAN}\nclasses = ['owl', 'cat']"), &folder);
+        let classes: Vec<_> = found.iter().flatten().map(|(_, class)| *class).collect();
+        assert_eq!(classes, [0.0, 1.0]);
+        let (code, text) = refusal(&format!("{PLAN}\nclasses = ['owl', 'cow']"), &folder);
+        assert_eq!(code, "data_class_folder");
+        assert!(text.contains("cow"), "{text}");
+        let (code, _) = refusal(&PLAN.replace("'.'", "'cat'"), &folder);
+        assert_eq!(code, "data_malformed", "no folders in it");
+    }
+}

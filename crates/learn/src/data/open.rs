@@ -1,0 +1,294 @@
+//! From a declaration to examples: the one place of this crate that opens a plan's data.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+use whit_core::Secret;
+
+use super::builder::Builder;
+use super::error::{DataError, Result};
+use super::normalisation::Normalisation;
+use super::{
+    Audience, Classes, Dataset, Declaration, Findings, Format, RowFault, csv, idx, images, npy,
+    parquet,
+};
+
+/// The rows of private data. `folder` is the plan's, which paths are relative to.
+///
+/// Rows that do not fit are empty examples; with [`Audience::Owner`] they refuse the plan instead, and then the error's text is for
+/// the owner alone.
+pub fn load_private(
+    declaration: &Declaration,
+    folder: &Path,
+    audience: Audience,
+) -> Result<Secret<Dataset>> {
+    let (data, findings) = read(declaration, folder)?;
+    match findings.first() {
+        Some((fault, _)) if audience == Audience::Owner => {
+            Err(unfit(declaration, folder, fault, None))
+        }
+        _ => Ok(Secret::new(data)),
+    }
+}
+
+/// The rows of data that are declared public, such as a test set. A row that does not fit is refused by its place.
+pub fn load_public(declaration: &Declaration, folder: &Path) -> Result<Dataset> {
+    let (data, findings) = read(declaration, folder)?;
+    match findings.first() {
+        Some((fault, row)) => Err(unfit(declaration, folder, fault, Some(row))),
+        None => Ok(data),
+    }
+}
+
+/// Which rows of private data do not fit, for the owner's eyes.
+pub fn inspect(declaration: &Declaration, folder: &Path) -> Result<Secret<Findings>> {
+    read(declaration, folder).map(|(_, findings)| Secret::new(findings))
+}
+
+fn read(declaration: &Declaration, folder: &Path) -> Result<(Dataset, Findings)> {
+    declaration.check()?;
+    let path = folder.join(&declaration.path);
+    let builder = match declaration.format()? {
+        Format::Idx => idx::read(declaration, &path, &label_file(declaration, folder)),
+        Format::Npy => npy::read(declaration, &path, &label_file(declaration, folder)),
+        Format::Csv => csv::read(declaration, &path),
+        Format::Parquet => parquet::read(declaration, &path),
+        Format::Images => images::read(declaration, &path),
+    }?;
+    Ok(builder.finish())
+}
+
+fn label_file(declaration: &Declaration, folder: &Path) -> PathBuf {
+    folder.join(declaration.label.as_deref().unwrap_or_default())
+}
+
+fn unfit(declaration: &Declaration, folder: &Path, fault: RowFault, row: Option<u64>) -> DataError {
+    let passes = match (fault, &declaration.classes, declaration.shape.as_deref()) {
+        (RowFault::LabelOutOfRange, Some(classes), _) => classes.words(),
+        (RowFault::PictureSize, _, Some([_, height, width])) => {
+            format!(
+                "give pictures that are {width} pixels wide and {height} high, or declare their `shape`"
+            )
+        }
+        (RowFault::WrongLength, ..) => {
+            "give every row one cell for each name in the first line".into()
+        }
+        (RowFault::NoPicture, ..) => "give PNG or JPEG files of 8 bits per channel".into(),
+        _ => "give finite numbers everywhere".into(),
+    };
+    DataError::Row {
+        path: folder.join(&declaration.path),
+        fault,
+        row,
+        passes,
+    }
+}
+
+/// A builder for items of a shape that the file's public part tells.
+pub(super) fn builder(
+    declaration: &Declaration,
+    path: &Path,
+    found: Vec<usize>,
+    scale_otherwise: f64,
+    rows: usize,
+) -> Result<Builder> {
+    builder_for(
+        declaration,
+        declaration.classes.as_ref(),
+        path,
+        found,
+        (scale_otherwise, rows),
+    )
+}
+
+/// The same with classes that were found, and not declared.
+pub(super) fn builder_for(
+    declaration: &Declaration,
+    classes: Option<&Classes>,
+    path: &Path,
+    found: Vec<usize>,
+    (scale_otherwise, rows): (f64, usize),
+) -> Result<Builder> {
+    let width = super::width(&found);
+    let shape = declaration.shape.clone().unwrap_or_else(|| found.clone());
+    if width.is_none() || super::width(&shape) != width {
+        return Err(DataError::Shape {
+            path: path.into(),
+            declared: shape,
+            found,
+        });
+    }
+    let normalisation = Normalisation::new(
+        declaration.scale,
+        declaration.mean.as_ref(),
+        declaration.std.as_ref(),
+        scale_otherwise,
+        shape[0],
+    )?;
+    Builder::new(shape.clone(), classes, normalisation, rows).ok_or(DataError::Shape {
+        path: path.into(),
+        declared: shape,
+        found,
+    })
+}
+
+/// A file, for its own reader.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the data of a plan are opened here and nowhere else"
+)]
+pub(super) fn file(path: &Path) -> Result<File> {
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    match file.metadata() {
+        Ok(found) if found.is_dir() => Err(DataError::Unreadable {
+            path: path.into(),
+            why: std::io::ErrorKind::IsADirectory,
+        }),
+        Ok(_) => Ok(file),
+        Err(error) => Err(unreadable(path, &error)),
+    }
+}
+
+/// The bytes of a file from its beginning, unpacked if its name ends in `.gz`.
+pub(super) fn stream(path: &Path) -> Result<Box<dyn Read>> {
+    let file = BufReader::with_capacity(1 << 16, file(path)?);
+    let packed = path
+        .extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("gz"));
+    Ok(if packed {
+        Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file)))
+    } else {
+        Box::new(file)
+    })
+}
+
+/// The kind of a failure, without the system's text.
+pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> DataError {
+    DataError::Unreadable {
+        path: path.into(),
+        why: error.kind(),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    #![expect(clippy::disallowed_methods, reason = "files of the tests' own")]
+
+    use std::fs;
+
+    use tempfile::TempDir;
+    use whit_core::Fault;
+
+    use super::*;
+
+    /// A folder with files in it.
+    pub(crate) fn folder(files: &[(&str, &[u8])]) -> TempDir {
+        let folder = TempDir::new().expect("a folder");
+        for (name, bytes) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().expect("in the folder")).expect("a folder");
+            fs::write(path, bytes).expect("a file");
+        }
+        folder
+    }
+
+    pub(crate) fn declare(text: &str) -> Declaration {
+        toml::from_str(text).expect("a declaration")
+    }
+
+    /// The code and the whole text of a refusal.
+    pub(crate) fn refusal(text: &str, folder: &TempDir) -> (&'static str, String) {
+        let error = load_private(&declare(text), folder.path(), Audience::Anyone)
+            .err()
+            .expect(text);
+        (error.code(), format!("{error}; {}", error.suggestion()))
+    }
+
+    /// All examples of private data, `None` for empty ones.
+    pub(crate) fn rows(text: &str, folder: &TempDir) -> Vec<Option<(Vec<f32>, f32)>> {
+        let data = load_private(&declare(text), folder.path(), Audience::Anyone)
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
+            .expose();
+        (0..data.rows())
+            .map(|row| {
+                let example = data.example(row)?;
+                let answer = match example.answer {
+                    crate::data::Answer::Class(class) => class as f32,
+                    crate::data::Answer::Number(number) => number,
+                };
+                Some((example.features.to_vec(), answer))
+            })
+            .collect()
+    }
+
+    const TABLE: &[u8] = b"x,y\n1,0\n2,7\nthree,1\n";
+    const PLAN: &str = "path = 'a.csv'\nlabel = 'y'\nclasses = 2";
+
+    #[test]
+    fn only_the_owner_hears_of_rows_that_do_not_fit() {
+        let folder = folder(&[("a.csv", TABLE)]);
+        let plan = declare(PLAN);
+        assert_eq!(
+            rows(PLAN, &folder),
+            [Some((vec![1.0], 0.0)), None, None],
+            "for others they are empty"
+        );
+        let error = load_private(&plan, folder.path(), Audience::Owner)
+            .err()
+            .expect("a label of 7");
+        assert_eq!(error.code(), "row_label_out_of_range");
+        assert!(error.suggestion().contains("from 0 to 1"));
+        let text = error.to_string();
+        let rest = text.replace(&folder.path().display().to_string(), "");
+        assert!(
+            !rest.contains(|letter: char| letter.is_ascii_digit()),
+            "no value, row or count: {rest}"
+        );
+        let findings = inspect(&plan, folder.path()).expect("can be read").expose();
+        let found: Vec<_> = findings.iter().collect();
+        assert_eq!(
+            found,
+            [
+                (RowFault::NotANumber, 1, 3),
+                (RowFault::LabelOutOfRange, 1, 2)
+            ]
+        );
+    }
+
+    #[test]
+    fn public_data_are_refused_by_row() {
+        let folder = folder(&[("a.csv", TABLE), ("b.csv", b"x,y\n1,0\n2,1\n")]);
+        let error = load_public(&declare(PLAN), folder.path()).err().expect("7");
+        assert!(error.to_string().contains("row 2"), "{error}");
+        let good = load_public(&declare(&PLAN.replace("a.csv", "b.csv")), folder.path());
+        assert_eq!(good.map(|data| data.rows()), Ok(2));
+    }
+
+    #[test]
+    fn missing_files_say_what_would_pass() {
+        let folder = folder(&[]);
+        let (code, text) = refusal(PLAN, &folder);
+        assert_eq!(code, "data_unreadable");
+        assert!(text.contains("relative to the plan"), "{text}");
+        let (code, _) = refusal(&PLAN.replace("a.csv", "."), &folder);
+        assert_eq!(code, "data_format");
+        let (code, _) = refusal(
+            &format!("{PLAN}\nformat = 'csv'").replace("a.csv", "."),
+            &folder,
+        );
+        assert_eq!(code, "data_unreadable", "a folder is no file");
+    }
+
+    #[test]
+    fn a_shape_holds_what_the_file_has() {
+        let folder = folder(&[("a.csv", b"a,b,c,d,y\n1,2,3,4,0\n")]);
+        let (code, text) = refusal(&format!("{PLAN}\nshape = [1, 2, 3]"), &folder);
+        assert_eq!(code, "data_shape");
+        assert!(text.contains("4 features in all"), "{text}");
+        let plan = declare(&format!("{PLAN}\nshape = [1, 2, 2]"));
+        let data = load_public(&plan, folder.path()).expect("four");
+        assert_eq!(data.shape(), [1, 2, 2]);
+    }
+}

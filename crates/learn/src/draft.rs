@@ -1,0 +1,144 @@
+//! # What somebody wants
+//! The numbers of a plan as they come from outside. They are checked once, here, and a refusal says what would pass.
+
+use whit_core::{Delta, Neighbours, Probability, Ratio, Sampling};
+
+use crate::error::{Error, Result, within};
+
+/// No run has more steps than this, so that all counts are exact everywhere.
+const STEPS_MAX: u64 = 1 << 40;
+/// Within these, gradients in single precision keep their digits.
+pub(crate) const CLIP_RANGE: &str = "a number from 1e-9 to 1e9";
+/// Less noise protects nobody, and more leaves nothing to learn.
+pub(crate) const NOISE_RANGE: &str = "a number from 0.001 to 1e6";
+
+/// What a plan is made of, not yet checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    /// How examples are drawn.
+    pub sampler: SamplerDraft,
+    /// How many steps.
+    pub steps: u64,
+    /// The L2 norm that each example's gradient is clipped to.
+    pub clip_norm: f64,
+    /// How much noise.
+    pub noise: NoiseDraft,
+    /// The slack of the guarantee.
+    pub delta: f64,
+    /// Whom the guarantee protects.
+    pub relation: Neighbours,
+    /// A number of examples that is public: under replace-one the true one, under add/remove any, such as a rounded one.
+    pub examples_public: u64,
+}
+
+/// How examples are drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum SamplerDraft {
+    /// Each by its own coin in each step.
+    Poisson {
+        /// The probability.
+        rate: f64,
+    },
+    /// A uniform set of this size in each step.
+    FixedSize {
+        /// How many.
+        size: u64,
+    },
+    /// Each in one step of each epoch, by its own coin.
+    BallsInBins {
+        /// How many steps an epoch has.
+        bins: u64,
+    },
+    /// A shuffled data set, cut into batches. No amplification is proven: this costs much more than the others.
+    Shuffled {
+        /// How many steps an epoch has.
+        batches: u64,
+    },
+    /// Everybody in each step.
+    All,
+}
+
+impl SamplerDraft {
+    /// The relation under which this is usually asked for.
+    pub fn relation(&self) -> Neighbours {
+        match self {
+            Self::FixedSize { .. } | Self::Shuffled { .. } => Neighbours::ReplaceOne,
+            Self::Poisson { .. } | Self::BallsInBins { .. } | Self::All => Neighbours::AddRemove,
+        }
+    }
+}
+
+/// How much noise, or how little privacy loss.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum NoiseDraft {
+    /// The standard deviation over the clip norm.
+    Multiplier(f64),
+    /// The least noise that keeps this epsilon.
+    Epsilon(f64),
+}
+
+/// A whole number that is at least one.
+fn counted(what: &'static str, given: u64) -> Result<()> {
+    let range = "a whole number from 1 to 2^40";
+    within(what, given as f64, (1..=STEPS_MAX).contains(&given), range)
+}
+
+impl Draft {
+    /// The sampling and the slack, once all numbers are in their ranges. Which sampler is priced for which relation, the accountant says.
+    pub(crate) fn check(&self) -> Result<(Sampling, Delta)> {
+        counted("steps", self.steps)?;
+        counted("n_public", self.examples_public)?;
+        let clips = (1e-9..=1e9).contains(&self.clip_norm);
+        within("clip", self.clip_norm, clips, CLIP_RANGE)?;
+        let slack = self.delta > 0.0 && self.delta < 1.0;
+        within("delta", self.delta, slack, "a number above 0 and below 1")?;
+        match self.noise {
+            NoiseDraft::Multiplier(given) => {
+                let passes = (1e-3..=1e6).contains(&given);
+                within("noise_multiplier", given, passes, NOISE_RANGE)?;
+            }
+            NoiseDraft::Epsilon(given) => {
+                let passes = given > 0.0 && given < f64::INFINITY;
+                within("epsilon", given, passes, "a number above 0")?;
+            }
+        }
+        Ok((self.sampling()?, Delta::new(self.delta)?))
+    }
+
+    fn sampling(&self) -> Result<Sampling> {
+        Ok(match self.sampler {
+            SamplerDraft::Poisson { rate } => {
+                let refused = Error::OutOfRange {
+                    what: "rate",
+                    given: rate,
+                    range: "a number above 0 and at most 1",
+                };
+                // The float itself is the rate, to its last digit.
+                let exact = Ratio::from_f64(rate).filter(|rate| !rate.is_zero());
+                let exact = exact.and_then(|exact| Probability::new(exact).ok());
+                Sampling::Poisson {
+                    rate: exact.ok_or(refused)?,
+                }
+            }
+            SamplerDraft::FixedSize { size } => {
+                let passes = (1..=self.examples_public).contains(&size);
+                let range = "a whole number from 1 to n_public";
+                within("batch size", size as f64, passes, range)?;
+                Sampling::FixedSize {
+                    size,
+                    of: self.examples_public,
+                }
+            }
+            SamplerDraft::BallsInBins { bins } => {
+                counted("bins", bins)?;
+                Sampling::BallsInBins { bins }
+            }
+            SamplerDraft::Shuffled { batches } => {
+                counted("batches", batches)?;
+                Sampling::Shuffled { batches }
+            }
+            SamplerDraft::All => Sampling::All,
+        })
+    }
+}

@@ -1,0 +1,268 @@
+//! Why a plan was refused, and what would pass. All values are of the plan, which is public.
+
+use thiserror::Error as ThisError;
+use whit_core::{EntropyFailure, Fault, FaultKind, Neighbours};
+
+use crate::checkpoint::CheckpointError;
+use crate::data::DataError;
+use crate::model::ModelError;
+use crate::validate::NetworkError;
+
+/// A plan that cannot be, a run that is over, or no entropy.
+#[derive(Clone, Debug, PartialEq, ThisError)]
+#[non_exhaustive]
+pub enum Error {
+    /// A unit is out of its domain.
+    #[error(transparent)]
+    Unit(#[from] whit_core::Error),
+    /// The accountant has no price for the plan.
+    #[error(transparent)]
+    Accounting(#[from] whit_accounting::Error),
+    /// A mechanism refused.
+    #[error(transparent)]
+    Mechanism(#[from] whit_mechanism::Error),
+    /// No entropy.
+    #[error(transparent)]
+    Entropy(#[from] EntropyFailure),
+    /// The data do not fit what was declared of them.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The description of a model makes none.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A network cannot be, or not privately.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// A run cannot be kept, or cannot go on.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// A field of a plan that is needed, or has no use.
+    #[error("{of} {} `{field}`", if *missing { "needs" } else { "has no use for" })]
+    Field {
+        /// What needs it, such as a sampler.
+        of: &'static str,
+        /// The field.
+        field: &'static str,
+        /// Is it missing? Else it is there in vain.
+        missing: bool,
+        /// An example of what would pass.
+        passes: &'static str,
+    },
+    /// A word of a plan that means nothing here.
+    #[error("`{field}` is {given:?}, which is not known here")]
+    Word {
+        /// The field.
+        field: &'static str,
+        /// What was given.
+        given: String,
+        /// What would pass.
+        passes: &'static str,
+    },
+    /// Examples are not what the network takes.
+    #[error("the network takes {takes} numbers, and an example has {gives}")]
+    OtherFeatures {
+        /// What the network takes.
+        takes: usize,
+        /// What an example has, which is public.
+        gives: usize,
+    },
+    /// What is to be learnt is not what the network gives.
+    #[error("the network gives {outputs} outputs, and the data {}", classes.map_or("hold numbers to be learnt".into(), |count| format!("have {count} classes")))]
+    OtherAnswers {
+        /// What the network gives.
+        outputs: usize,
+        /// How many classes there are; `None` where numbers are learnt.
+        classes: Option<u32>,
+    },
+    /// What would be summed is not what the plan pays for.
+    #[error("the sums of this run would not be those that its plan pays for")]
+    Unbound,
+    /// A number of the plan is out of its range.
+    #[error("{what} is {given}, and must be {range}")]
+    OutOfRange {
+        /// Which number.
+        what: &'static str,
+        /// What was given.
+        given: f64,
+        /// What would pass.
+        range: &'static str,
+    },
+    /// The declared number of examples is that of neighbours, too; the data has another one.
+    #[error("the plan declares {declared} examples, and the data has another number")]
+    OtherNumberOfExamples {
+        /// What was declared.
+        declared: u64,
+        /// Under this relation it is public.
+        relation: Neighbours,
+    },
+    /// More examples than can be numbered here.
+    #[error("the data has more examples than the {most} that can be numbered here")]
+    TooManyExamples {
+        /// How many can be.
+        most: u32,
+    },
+    /// Parameters, sums and the state of an optimizer that are not those of one model.
+    #[error("a model of {parameters} parameters was given {given} numbers")]
+    OtherModel {
+        /// How many parameters the optimizer was made for.
+        parameters: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// All steps that the plan pays for were taken.
+    #[error("all {steps} steps of this plan were taken")]
+    StepsTaken {
+        /// How many.
+        steps: u64,
+    },
+    /// A run with epochs was to be taken up in the middle of one.
+    #[error("this sampler cannot be taken up after {taken} steps, in the middle of an epoch")]
+    MiddleOfEpoch {
+        /// After how many steps.
+        taken: u64,
+        /// How many steps an epoch has.
+        epoch: u64,
+    },
+}
+
+/// Short for a result with this crate's error.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Fault for Error {
+    fn kind(&self) -> FaultKind {
+        match self {
+            Self::Unit(error) => error.kind(),
+            Self::Accounting(error) => error.kind(),
+            Self::Mechanism(error) => error.kind(),
+            Self::Data(error) => error.kind(),
+            Self::Model(error) => error.kind(),
+            Self::Network(error) => error.kind(),
+            Self::Checkpoint(error) => error.kind(),
+            Self::Entropy(_) | Self::Unbound => FaultKind::Bug,
+            Self::OutOfRange { .. }
+            | Self::Field { .. }
+            | Self::Word { .. }
+            | Self::OtherFeatures { .. }
+            | Self::OtherAnswers { .. }
+            | Self::OtherNumberOfExamples { .. }
+            | Self::TooManyExamples { .. }
+            | Self::OtherModel { .. } => FaultKind::Invalid,
+            Self::MiddleOfEpoch { .. } => FaultKind::Refused,
+            Self::StepsTaken { .. } => FaultKind::Exhausted,
+        }
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Unit(error) => error.code(),
+            Self::Accounting(error) => error.code(),
+            Self::Mechanism(error) => error.code(),
+            Self::Data(error) => error.code(),
+            Self::Model(error) => error.code(),
+            Self::Network(error) => error.code(),
+            Self::Checkpoint(error) => error.code(),
+            Self::Field { missing: true, .. } => "plan_field_missing",
+            Self::Field { .. } => "plan_field_unused",
+            Self::Word { .. } => "plan_word",
+            Self::OtherFeatures { .. } => "other_features",
+            Self::OtherAnswers { .. } => "other_answers",
+            Self::Unbound => "sum_not_the_plans",
+            Self::Entropy(_) => "no_entropy",
+            Self::OutOfRange { .. } => "plan_out_of_range",
+            Self::OtherNumberOfExamples { .. } => "other_number_of_examples",
+            Self::TooManyExamples { .. } => "too_many_examples",
+            Self::OtherModel { .. } => "other_model",
+            Self::StepsTaken { .. } => "steps_taken",
+            Self::MiddleOfEpoch { .. } => "middle_of_epoch",
+        }
+    }
+
+    fn suggestion(&self) -> String {
+        match self {
+            Self::Unit(error) => error.suggestion(),
+            Self::Accounting(error) => error.suggestion(),
+            Self::Mechanism(error) => error.suggestion(),
+            Self::Data(error) => error.suggestion(),
+            Self::Model(error) => error.suggestion(),
+            Self::Network(error) => error.suggestion(),
+            Self::Checkpoint(error) => error.suggestion(),
+            Self::Field {
+                field,
+                missing: true,
+                passes,
+                ..
+            } => format!("give `{field}`, such as {passes}"),
+            Self::Field { field, .. } => format!("leave `{field}` out"),
+            Self::Word { field, passes, .. } => format!("give `{field}` as {passes}"),
+            Self::OtherFeatures { gives, .. } => {
+                format!("make the network for examples of {gives} numbers")
+            }
+            Self::OtherAnswers { classes, .. } => match classes {
+                Some(count) => {
+                    format!("let the last layer give {count} outputs, one for each class")
+                }
+                None => "let the last layer give one output, or declare `classes`".into(),
+            },
+            Self::Unbound => "report this, please".into(),
+            Self::Entropy(_) => "run where the operating system's random source works".into(),
+            Self::OutOfRange { what, range, .. } => format!("give {what} as {range}"),
+            Self::OtherNumberOfExamples { relation, .. } => format!(
+                "declare the number that the data has, which is public under {relation}, or use a poisson sampler under add/remove"
+            ),
+            Self::TooManyExamples { most } => format!("train on at most {most} examples"),
+            Self::OtherModel { parameters, .. } => {
+                format!("give as many numbers as the model has parameters: {parameters}")
+            }
+            Self::StepsTaken { .. } => "plan more steps, and pay for them, before training".into(),
+            Self::MiddleOfEpoch { epoch, .. } => {
+                format!("take it up after a multiple of {epoch} steps, or use a poisson sampler")
+            }
+        }
+    }
+}
+
+/// Refuses a number that is out of its range.
+pub(crate) fn within(
+    what: &'static str,
+    given: f64,
+    passes: bool,
+    range: &'static str,
+) -> Result<()> {
+    if passes {
+        return Ok(());
+    }
+    Err(Error::OutOfRange { what, given, range })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_refusal_says_what_would_pass() {
+        let range = within("rate", 1.5, false, "a number above 0 and at most 1");
+        let range = range.expect_err("refused");
+        assert_eq!(
+            (range.to_string().as_str(), range.suggestion().as_str()),
+            (
+                "rate is 1.5, and must be a number above 0 and at most 1",
+                "give rate as a number above 0 and at most 1"
+            )
+        );
+        let taken = Error::StepsTaken { steps: 10 };
+        assert_eq!(
+            (taken.kind(), taken.code()),
+            (FaultKind::Exhausted, "steps_taken")
+        );
+        let inner = Error::from(whit_core::Error::NotANumber { what: "epsilon" });
+        assert_eq!(
+            (inner.kind(), inner.code()),
+            (FaultKind::Invalid, "not_a_number")
+        );
+        let middle = Error::MiddleOfEpoch {
+            taken: 15,
+            epoch: 10,
+        };
+        assert!(middle.suggestion().contains("multiple of 10"));
+    }
+}

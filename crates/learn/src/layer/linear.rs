@@ -1,0 +1,200 @@
+//! A linear layer: `y = W x + b` at every position.
+//!
+//! **One position.** The gradient of the weights is `δ ⊗ a`, so its squared norm is `|a|² |δ|²`, and with the bias
+//! `(|a|² + 1) |δ|²`: nothing needs to be formed (a ghost norm). The clipped sum is one product per micro-batch, `Δ'ᵀ A`
+//! with `δ'_i = fl(f_i δ_i)`: exactly the sum of `δ'_i ⊗ a_i`, up to the rounding of sums that `clipped_sum` bounds.
+//! **Several positions.** The gradient `Σ_t δ_t ⊗ a_t` is formed for each example, in floats, and these floats are what is
+//! contributed: a bound by `Σ |a_t| |δ_t|` would not be one by the clip norm.
+
+use super::{Layer, Pass, Prepared, Scratch, Sum, gradients};
+use crate::matmul::{Start, add_transposed, add_transposed_wide, multiply, multiply_transposed};
+use crate::tensor::{
+    add_scaled_rows, add_scaled_rows_wide, scale_rows, sized, square_norm_upper, sum_rows,
+};
+
+/// A linear layer. Its parameters are the weights, one row per output, and then the bias.
+#[derive(Clone, Copy, Debug)]
+pub struct Linear {
+    inputs: usize,
+    outputs: usize,
+    positions: usize,
+}
+
+impl Linear {
+    /// From `inputs` to `outputs`, once per example.
+    pub const fn new(inputs: usize, outputs: usize) -> Self {
+        Self::at_positions(inputs, outputs, 1)
+    }
+
+    /// The same at each of several positions, such as the words of a text.
+    pub const fn at_positions(inputs: usize, outputs: usize, positions: usize) -> Self {
+        Self {
+            inputs,
+            outputs,
+            positions,
+        }
+    }
+
+    fn weights(&self) -> usize {
+        self.inputs * self.outputs
+    }
+}
+
+impl Layer for Linear {
+    fn name(&self) -> &'static str {
+        "linear"
+    }
+
+    fn input_len(&self) -> usize {
+        self.inputs * self.positions
+    }
+
+    fn output_len(&self) -> usize {
+        self.outputs * self.positions
+    }
+
+    fn param_len(&self) -> usize {
+        self.weights() + self.outputs
+    }
+
+    fn gradient_len(&self) -> usize {
+        if self.positions == 1 {
+            0
+        } else {
+            self.param_len()
+        }
+    }
+
+    fn prepare(&self, params: &[f32], prepared: &mut Prepared) {
+        let weights = &params[..self.weights()];
+        prepared.forward.pack_transposed(weights, self.inputs);
+        if prepared.needs_delta {
+            prepared.backward.pack(weights, self.inputs);
+        }
+    }
+
+    fn forward(&self, pass: Pass, input: &[f32], output: &mut [f32], _scratch: &mut Scratch) {
+        let bias = &pass.params[self.weights()..];
+        multiply(input, &pass.prepared.forward, Start::Row(bias), output);
+    }
+
+    fn backward(
+        &self,
+        pass: Pass,
+        _input: &[f32],
+        delta: &[f32],
+        input_delta: Option<&mut [f32]>,
+        _scratch: &mut Scratch,
+    ) {
+        if let Some(input_delta) = input_delta {
+            multiply(delta, &pass.prepared.backward, Start::Zero, input_delta);
+        }
+    }
+
+    fn square_norms(&self, input: &[f32], delta: &[f32], scratch: &mut Scratch, norms: &mut [f64]) {
+        let inputs = input.chunks_exact(self.input_len());
+        let examples = inputs.zip(delta.chunks_exact(self.output_len()));
+        if self.positions == 1 {
+            for (norm, (input, delta)) in norms.iter_mut().zip(examples) {
+                // Two roundings of positive numbers: one step up for each.
+                let bound = (square_norm_upper(input) + 1.0).next_up() * square_norm_upper(delta);
+                *norm = bound.next_up();
+            }
+            return;
+        }
+        let width = self.param_len();
+        let all = gradients(&mut scratch.gradients, norms.len(), width);
+        let each = norms
+            .iter_mut()
+            .zip(all.chunks_exact_mut(width))
+            .zip(examples);
+        for ((norm, gradient), (input, delta)) in each {
+            let (weights, bias) = gradient.split_at_mut(self.weights());
+            scratch.panels.pack(input, self.inputs);
+            multiply_transposed(delta, &scratch.panels, weights);
+            sum_rows(delta, bias);
+            *norm = square_norm_upper(gradient);
+        }
+    }
+
+    fn accumulate(
+        &self,
+        factors: &[f32],
+        input: &[f32],
+        delta: &[f32],
+        scratch: &mut Scratch,
+        sum: Sum,
+    ) {
+        if self.positions > 1 {
+            match sum {
+                Sum::Narrow(out) => add_scaled_rows(&scratch.gradients, factors, out),
+                Sum::Wide(out) => add_scaled_rows_wide(&scratch.gradients, factors, out),
+            }
+            return;
+        }
+        let scaled = sized(&mut scratch.work, delta.len());
+        scale_rows(delta, factors, scaled);
+        scratch.panels.pack(input, self.inputs);
+        match sum {
+            Sum::Narrow(out) => {
+                let (weights, bias) = out.split_at_mut(self.weights());
+                add_transposed(scaled, &scratch.panels, weights);
+                let sums = sized(&mut scratch.more, self.outputs);
+                sum_rows(scaled, sums);
+                for (bias, sum) in bias.iter_mut().zip(sums) {
+                    *bias += *sum;
+                }
+            }
+            Sum::Wide(out) => {
+                let (weights, bias) = out.split_at_mut(self.weights());
+                add_transposed_wide(scaled, &scratch.panels, weights);
+                for row in scaled.chunks_exact(self.outputs) {
+                    for (bias, &x) in bias.iter_mut().zip(row) {
+                        *bias += f64::from(x);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::oracle;
+    use super::*;
+
+    #[test]
+    fn agrees_with_the_oracle() {
+        for (layer, inputs, outputs) in [
+            (Linear::new(13, 7), 13, 7),
+            (Linear::new(5, 61), 5, 61),
+            (Linear::at_positions(6, 9, 5), 6, 9),
+        ] {
+            oracle::check(&layer, |params, x, _| {
+                let (weights, bias) = params.split_at(inputs * outputs);
+                let rows = x.chunks_exact(inputs).flat_map(|x| {
+                    weights
+                        .chunks_exact(inputs)
+                        .zip(bias)
+                        .map(move |(weights, bias)| {
+                            bias + weights.iter().zip(x).map(|(w, x)| w * x).sum::<f64>()
+                        })
+                });
+                rows.collect()
+            });
+        }
+    }
+
+    #[test]
+    fn ghost_and_formed_gradients_have_the_same_norm() {
+        let (one, input, delta) = (Linear::new(3, 2), [1.0, 2.0, 2.0], [3.0, 4.0]);
+        let mut norm = [0.0];
+        one.square_norms(&input, &delta, &mut Scratch::default(), &mut norm);
+        assert!((norm[0] - 250.0).abs() < 1e-9);
+        // The same example at the first of two positions, with nothing at the second.
+        let two = Linear::at_positions(3, 2, 2);
+        let (input, delta) = ([1.0, 2.0, 2.0, 5.0, 5.0, 5.0], [3.0, 4.0, 0.0, 0.0]);
+        two.square_norms(&input, &delta, &mut Scratch::default(), &mut norm);
+        assert!((norm[0] - 250.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,38 @@
+//! Private learning: models trained so that no one's presence in the data can be told from them.
+
+#[cfg(test)]
+mod canary_test;
+pub mod card;
+pub mod checkpoint;
+pub mod clip;
+pub mod clipped_sum;
+pub mod curve;
+pub mod data;
+pub mod draft;
+mod error;
+pub mod evaluate;
+pub mod layer;
+pub mod loss;
+mod matmul;
+pub mod model;
+pub mod network;
+pub mod onnx;
+pub mod optimizer;
+pub mod plan;
+mod poisson;
+pub mod recipe;
+pub mod safetensors;
+pub mod sampler;
+pub mod schedule;
+mod tensor;
+pub mod train;
+pub mod validate;
+
+pub use draft::{Draft, NoiseDraft, SamplerDraft};
+pub use error::{Error, Result};
+pub use optimizer::{Average, Optimizer, Rule};
+pub use plan::{Noise, Plan, Summary};
+pub use recipe::Recipe;
+pub use sampler::{Batch, Sampler};
+pub use schedule::Schedule;
+pub use train::{Clipping, Method, Trainer};

@@ -1,0 +1,198 @@
+//! # A plan's file
+//! All that `whit train` is told, in one TOML file: which data, which model, which plan, and how its sums are used.
+//!
+//! ```toml
+//! [data]
+//! path = "train-images-idx3-ubyte.gz"
+//! label = "train-labels-idx1-ubyte.gz"
+//! shape = [1, 28, 28]
+//! classes = 10
+//! n_public = 60000       # a public number of examples, never one that was counted in secret
+//!
+//! [test]                 # the same for data that are public: loss and accuracy are shown of these alone
+//! path = "t10k-images-idx3-ubyte.gz"
+//! label = "t10k-labels-idx1-ubyte.gz"
+//! shape = [1, 28, 28]
+//! classes = 10
+//!
+//! [model]
+//! kind = "cnn"
+//!
+//! [plan]
+//! sampler = "poisson"    # or "fixed_size" (size), "balls_in_bins" (bins), "shuffled" (batches), "all"
+//! rate = 0.01
+//! steps = 1000
+//! clip = 1.0
+//! epsilon = 3.0          # or noise_multiplier
+//! delta = 1e-5
+//!
+//! [optimizer]
+//! kind = "sgd"           # or "nesterov", "adam"
+//! rate = 0.5
+//! momentum = 0.9
+//! ```
+//!
+//! A field that is not known, or that is of no use beside the others, is refused: a plan means what it says.
+
+mod section;
+
+use std::num::NonZeroUsize;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use whit_core::Secret;
+
+use crate::card::Search;
+use crate::checkpoint::Run;
+use crate::data::{Classes, Dataset, Declaration};
+use crate::error::{Error, Result};
+use crate::loss::Loss;
+use crate::model::{Architecture, Model, init};
+use crate::network::Network;
+use crate::optimizer::{Average, Optimizer};
+use crate::plan::Plan;
+use crate::schedule::Schedule;
+use crate::train::{Method, Trainer};
+
+pub use section::{OptimizerSection, PlanSection};
+
+/// Everything in a plan's file. All of it is public.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// The name of the model, for its card.
+    pub title: Option<String>,
+    /// How many other runs on the same data were made to choose the numbers of this one, for the card; they are not charged here.
+    pub searched: Option<u64>,
+    /// The private data.
+    pub data: Declaration,
+    /// Data that are public.
+    pub test: Option<Declaration>,
+    /// The network.
+    pub model: Model,
+    /// Sampler, clip, noise and steps.
+    pub plan: PlanSection,
+    /// What becomes of the noisy sums.
+    #[serde(default)]
+    pub optimizer: OptimizerSection,
+}
+
+impl Recipe {
+    /// The plan, priced. Reads no data.
+    pub fn plan(&self) -> Result<Plan> {
+        let missing = Error::Field {
+            of: "a plan",
+            field: "n_public",
+            missing: true,
+            passes: "n_public = 60000 in [data]: a public number of examples, which sums are divided by",
+        };
+        let examples_public = self.data.n_public.ok_or(missing)?;
+        Plan::new(&self.plan.draft(examples_public)?)
+    }
+
+    /// The network for data of this shape with these classes, and what it makes small.
+    pub fn architecture(
+        &self,
+        shape: &[usize],
+        classes: Option<u32>,
+    ) -> Result<(Architecture, Loss)> {
+        let (outputs, loss) = match classes {
+            Some(count) => (count as usize, Loss::CrossEntropy),
+            None => (1, Loss::Squared),
+        };
+        Ok((self.model.architecture(shape, outputs)?, loss))
+    }
+
+    /// The same, as far as it is declared: `None` if the data would have to be opened.
+    pub fn architecture_declared(&self) -> Result<Option<(Architecture, Loss)>> {
+        self.data.check()?;
+        match &self.data.shape {
+            Some(shape) => {
+                let classes = self.data.classes.as_ref().map(Classes::count);
+                self.architecture(shape, classes).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The run on these data, before its first step, and the network that it trains.
+    pub fn trainer(
+        &self,
+        plan: &Plan,
+        data: Secret<Dataset>,
+        threads: NonZeroUsize,
+    ) -> Result<(Trainer, Architecture)> {
+        // Shape and classes are public.
+        let data = data.expose();
+        let (architecture, loss) = self.architecture(data.shape(), data.classes())?;
+        let network = Network::from_specs(architecture.layers(), loss)?;
+        let method = self.method(network.param_len(), threads)?;
+        let parameters = init(architecture.layers(), self.model.seed.unwrap_or(0));
+        let data = Secret::new(data);
+        let trainer = Trainer::new(plan, network, parameters, data, method)?;
+        Ok((trainer, architecture))
+    }
+
+    /// Clipping and optimizer for a model of so many parameters.
+    pub fn method(&self, parameters: usize, threads: NonZeroUsize) -> Result<Method> {
+        let steps = self.plan.steps;
+        let (rule, schedule) = (self.optimizer.rule()?, self.optimizer.schedule()?);
+        let average = self.optimizer.average;
+        Ok(Method {
+            clipping: self.plan.clipping()?,
+            optimizer: Optimizer::new(rule, schedule, parameters, steps)?,
+            average: average
+                .map(|decay| Average::new(decay, parameters))
+                .transpose()?,
+            threads,
+        })
+    }
+
+    /// What a checkpoint of this run belongs to: every word of the plan, and its event.
+    pub fn run(&self, plan: &Plan) -> Run {
+        let text = serde_json::to_vec(self).expect("plain data");
+        Run {
+            plan: Sha256::digest(text).into(),
+            event: plan.event().clone(),
+            steps_total: plan.steps(),
+        }
+    }
+
+    /// The optimizer in words, for the card.
+    pub fn optimizer_words(&self) -> String {
+        let word = |given: &Option<String>, otherwise: &str| match given {
+            Some(word) => word.clone(),
+            None => otherwise.into(),
+        };
+        let mut words = word(&self.optimizer.kind, "sgd");
+        if let Ok(schedule) = self.optimizer.schedule() {
+            words += &match schedule {
+                Schedule::Constant { rate } => format!(", learning rate {rate}"),
+                Schedule::Linear { first, last } | Schedule::Cosine { first, last } => {
+                    let kind = word(&self.optimizer.schedule, "");
+                    format!(", learning rate {first} to {last} ({kind})")
+                }
+            };
+        }
+        if let Some(momentum) = self.optimizer.momentum {
+            words += &format!(", momentum {momentum}");
+        }
+        if let Some(decay) = self.optimizer.average {
+            words += &format!(", weights averaged with decay {decay}");
+        }
+        words
+    }
+
+    /// How the numbers were chosen, for the card.
+    pub fn search(&self) -> Search {
+        match self.searched {
+            None => Search::NotDeclared,
+            Some(0) => Search::None,
+            Some(runs) => Search::NotCharged { runs },
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "recipe_test.rs"]
+mod tests;

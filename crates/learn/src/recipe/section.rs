@@ -1,0 +1,257 @@
+//! `[plan]` and `[optimizer]` of a plan's file: words and numbers as they were written, and what they mean.
+
+use serde::{Deserialize, Serialize};
+use whit_core::Neighbours;
+
+use crate::draft::{Draft, NoiseDraft, SamplerDraft};
+use crate::error::{Error, Result};
+use crate::optimizer::Rule;
+use crate::schedule::Schedule;
+use crate::train::Clipping;
+
+/// `[plan]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanSection {
+    /// How examples are drawn; else `poisson`.
+    pub sampler: Option<String>,
+    /// How likely an example is in a step (`poisson`).
+    pub rate: Option<f64>,
+    /// How many examples a step has (`fixed_size`).
+    pub size: Option<u64>,
+    /// How many steps an epoch has (`balls_in_bins`).
+    pub bins: Option<u64>,
+    /// How many steps an epoch has (`shuffled`).
+    pub batches: Option<u64>,
+    /// How many steps there are.
+    pub steps: u64,
+    /// The norm that each example's gradient is clipped to.
+    pub clip: f64,
+    /// `flat`, `per_layer` or `automatic`; else `flat`.
+    pub clipping: Option<String>,
+    /// Of automatic clipping; else 0.01.
+    pub gamma: Option<f64>,
+    /// The noise's standard deviation over the clip norm.
+    pub noise_multiplier: Option<f64>,
+    /// The least noise that keeps this epsilon.
+    pub epsilon: Option<f64>,
+    /// The slack.
+    pub delta: f64,
+    /// `add_remove` or `replace_one`; else as is usual for the sampler.
+    pub relation: Option<Neighbours>,
+}
+
+/// `[optimizer]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptimizerSection {
+    /// `sgd`, `nesterov` or `adam`; else `sgd`.
+    pub kind: Option<String>,
+    /// The learning rate, of the first step if there is a schedule; else 0.1, and 0.001 for `adam`.
+    pub rate: Option<f64>,
+    /// `constant`, `linear` or `cosine`; else `constant`.
+    pub schedule: Option<String>,
+    /// The learning rate of the last step (`linear`, `cosine`); else 0.
+    pub last: Option<f64>,
+    /// What is left of the gradients before (`sgd`, `nesterov`); else 0, and 0.9 for `nesterov`.
+    pub momentum: Option<f32>,
+    /// What is left of the mean (`adam`); else 0.9.
+    pub beta1: Option<f32>,
+    /// What is left of the mean square (`adam`); else 0.999.
+    pub beta2: Option<f32>,
+    /// If given, the model is a moving average of the weights, with this much of the past left after each step.
+    pub average: Option<f32>,
+}
+
+impl PlanSection {
+    pub(super) fn draft(&self, examples_public: u64) -> Result<Draft> {
+        let sampler = self.sampler()?;
+        let noise = match (self.noise_multiplier, self.epsilon) {
+            (Some(given), None) => NoiseDraft::Multiplier(given),
+            (None, Some(given)) => NoiseDraft::Epsilon(given),
+            (given, _) => {
+                return Err(Error::Field {
+                    of: if given.is_some() {
+                        "a plan with `epsilon`"
+                    } else {
+                        "a plan without `epsilon`"
+                    },
+                    field: "noise_multiplier",
+                    missing: given.is_none(),
+                    passes: "noise_multiplier = 1.1, or epsilon = 3.0 instead",
+                });
+            }
+        };
+        Ok(Draft {
+            sampler,
+            steps: self.steps,
+            clip_norm: self.clip,
+            noise,
+            delta: self.delta,
+            relation: self.relation.unwrap_or(sampler.relation()),
+            examples_public,
+        })
+    }
+
+    pub(super) fn sampler(&self) -> Result<SamplerDraft> {
+        let word = self.sampler.as_deref().unwrap_or("poisson");
+        let (of, takes) = match word {
+            "poisson" => ("poisson sampling", "rate"),
+            "fixed_size" => ("fixed_size sampling", "size"),
+            "balls_in_bins" => ("balls_in_bins sampling", "bins"),
+            "shuffled" => ("shuffled sampling", "batches"),
+            "all" => ("a plan in which everybody takes part in each step", ""),
+            unknown => {
+                return Err(Error::Word {
+                    field: "sampler",
+                    given: unknown.into(),
+                    passes: "\"poisson\", \"fixed_size\", \"balls_in_bins\", \"shuffled\" or \"all\"",
+                });
+            }
+        };
+        let given = [
+            ("rate", self.rate.is_some(), "rate = 0.01"),
+            ("size", self.size.is_some(), "size = 600"),
+            ("bins", self.bins.is_some(), "bins = 100"),
+            ("batches", self.batches.is_some(), "batches = 100"),
+        ];
+        only(of, &[takes], &given)?;
+        for (field, given, passes) in given {
+            if field == takes && !given {
+                return Err(Error::Field {
+                    of,
+                    field,
+                    missing: true,
+                    passes,
+                });
+            }
+        }
+        let count = |given: Option<u64>| given.unwrap_or_default();
+        Ok(match takes {
+            "rate" => SamplerDraft::Poisson {
+                rate: self.rate.unwrap_or_default(),
+            },
+            "size" => SamplerDraft::FixedSize {
+                size: count(self.size),
+            },
+            "bins" => SamplerDraft::BallsInBins {
+                bins: count(self.bins),
+            },
+            "batches" => SamplerDraft::Shuffled {
+                batches: count(self.batches),
+            },
+            _ => SamplerDraft::All,
+        })
+    }
+
+    pub(super) fn clipping(&self) -> Result<Clipping> {
+        let word = self.clipping.as_deref().unwrap_or("flat");
+        let clipping = match word {
+            "automatic" => Clipping::Automatic {
+                gamma: self.gamma.unwrap_or(0.01),
+            },
+            "flat" => Clipping::Flat,
+            "per_layer" => Clipping::PerLayer,
+            unknown => {
+                return Err(Error::Word {
+                    field: "clipping",
+                    given: unknown.into(),
+                    passes: "\"flat\", \"per_layer\" or \"automatic\"",
+                });
+            }
+        };
+        let takes: &[_] = match clipping {
+            Clipping::Automatic { .. } => &["gamma"],
+            _ => &[],
+        };
+        only(
+            "this clipping",
+            takes,
+            &[("gamma", self.gamma.is_some(), "")],
+        )?;
+        Ok(clipping)
+    }
+}
+
+impl OptimizerSection {
+    pub(super) fn rule(&self) -> Result<Rule> {
+        let (rule, takes): (_, &[_]) = match self.kind.as_deref().unwrap_or("sgd") {
+            "sgd" => (
+                Rule::Sgd {
+                    momentum: self.momentum.unwrap_or(0.0),
+                },
+                &["momentum"],
+            ),
+            "nesterov" => (
+                Rule::Nesterov {
+                    momentum: self.momentum.unwrap_or(0.9),
+                },
+                &["momentum"],
+            ),
+            "adam" => (
+                Rule::Adam {
+                    beta1: self.beta1.unwrap_or(0.9),
+                    beta2: self.beta2.unwrap_or(0.999),
+                    epsilon: 1e-8,
+                },
+                &["beta1", "beta2"],
+            ),
+            unknown => {
+                return Err(Error::Word {
+                    field: "kind",
+                    given: unknown.into(),
+                    passes: "\"sgd\", \"nesterov\" or \"adam\", in [optimizer]",
+                });
+            }
+        };
+        let given = [
+            ("momentum", self.momentum.is_some(), ""),
+            ("beta1", self.beta1.is_some(), ""),
+            ("beta2", self.beta2.is_some(), ""),
+        ];
+        only("this optimizer", takes, &given)?;
+        Ok(rule)
+    }
+
+    pub(super) fn schedule(&self) -> Result<Schedule> {
+        let usual = match self.kind.as_deref() {
+            Some("adam") => 0.001,
+            _ => 0.1,
+        };
+        let (first, last) = (self.rate.unwrap_or(usual), self.last.unwrap_or(0.0));
+        match self.schedule.as_deref().unwrap_or("constant") {
+            "constant" => {
+                let given = [("last", self.last.is_some(), "")];
+                only("a constant schedule", &[], &given)?;
+                Ok(Schedule::Constant { rate: first })
+            }
+            "linear" => Ok(Schedule::Linear { first, last }),
+            "cosine" => Ok(Schedule::Cosine { first, last }),
+            unknown => Err(Error::Word {
+                field: "schedule",
+                given: unknown.into(),
+                passes: "\"constant\", \"linear\" or \"cosine\"",
+            }),
+        }
+    }
+}
+
+/// Refuses a field that is given and not among those that are taken.
+fn only(
+    of: &'static str,
+    takes: &[&str],
+    given: &[(&'static str, bool, &'static str)],
+) -> Result<()> {
+    match given
+        .iter()
+        .find(|(field, given, _)| *given && !takes.contains(field))
+    {
+        Some(&(field, _, passes)) => Err(Error::Field {
+            of,
+            field,
+            missing: false,
+            passes,
+        }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,157 @@
+//! Plans are read as they were meant, and what is not meant is refused with what would pass.
+
+use whit_core::{Fault, Neighbours};
+
+use super::*;
+use crate::draft::SamplerDraft;
+use crate::train::Clipping;
+
+const DATA: &str =
+    "[data]\npath = 'x.npy'\nlabel = 'y.npy'\nshape = [4]\nclasses = 3\nn_public = 1000";
+const PLAN: &str =
+    "[plan]\nrate = 0.1\nsteps = 10\nclip = 1.0\nnoise_multiplier = 2.0\ndelta = 1e-5";
+
+fn read(plan: &str, rest: &str) -> Recipe {
+    let text = format!("{DATA}\n[model]\nkind = 'logistic'\n{plan}\n{rest}");
+    toml::from_str(&text).unwrap_or_else(|error| panic!("{text}\n{error}"))
+}
+
+#[test]
+fn a_short_plan_is_a_plan() {
+    let recipe = read(PLAN, "");
+    let plan = recipe.plan().expect("a plan");
+    assert_eq!(
+        (plan.steps(), plan.expected_batch(), plan.relation()),
+        (10, 100.0, Neighbours::AddRemove)
+    );
+    let (architecture, loss) = recipe
+        .architecture_declared()
+        .expect("fits")
+        .expect("a shape is declared");
+    assert_eq!((architecture.outputs(), loss), (3, Loss::CrossEntropy));
+    let method = recipe.method(15, NonZeroUsize::MIN).expect("usual");
+    assert_eq!(method.clipping, Clipping::Flat);
+    assert_eq!(method.average, None);
+}
+
+#[test]
+fn every_sampler_has_its_own_field() {
+    let sampler = |text: &str| {
+        let plan = "[plan]\nsteps = 10\nclip = 1.0\nnoise_multiplier = 2.0\ndelta = 1e-5\n";
+        read(&format!("{plan}{text}"), "")
+            .plan
+            .sampler()
+            .map_err(|error| error.code())
+    };
+    assert_eq!(
+        sampler("rate = 0.5"),
+        Ok(SamplerDraft::Poisson { rate: 0.5 })
+    );
+    assert_eq!(
+        sampler("sampler = 'fixed_size'\nsize = 7"),
+        Ok(SamplerDraft::FixedSize { size: 7 })
+    );
+    assert_eq!(
+        sampler("sampler = 'balls_in_bins'\nbins = 7"),
+        Ok(SamplerDraft::BallsInBins { bins: 7 })
+    );
+    assert_eq!(
+        sampler("sampler = 'shuffled'\nbatches = 7"),
+        Ok(SamplerDraft::Shuffled { batches: 7 })
+    );
+    assert_eq!(sampler("sampler = 'all'"), Ok(SamplerDraft::All));
+    assert_eq!(sampler(""), Err("plan_field_missing"));
+    assert_eq!(
+        sampler("sampler = 'shuffled'\nrate = 0.5"),
+        Err("plan_field_unused")
+    );
+    assert_eq!(
+        sampler("sampler = 'all'\nrate = 0.5"),
+        Err("plan_field_unused")
+    );
+    assert_eq!(sampler("sampler = 'weighted'"), Err("plan_word"));
+}
+
+#[test]
+fn what_is_not_meant_is_refused() {
+    let check = |plan: &str, rest: &str, code: &str, passes: &str| {
+        let recipe = read(plan, rest);
+        let refused = recipe
+            .plan()
+            .map(|_| ())
+            .and_then(|()| recipe.method(15, NonZeroUsize::MIN).map(|_| ()));
+        let error = refused.expect_err(rest);
+        assert_eq!(error.code(), code, "{error}");
+        let whole = format!("{error}; {}", error.suggestion());
+        assert!(whole.contains(passes), "{whole}");
+    };
+    let with = |line: &str| format!("{PLAN}\n{line}");
+    check(
+        &with("epsilon = 1"),
+        "",
+        "plan_field_unused",
+        "noise_multiplier",
+    );
+    let without = PLAN.replace("noise_multiplier = 2.0", "");
+    check(&without, "", "plan_field_missing", "epsilon = 3.0");
+    check(
+        &PLAN.replace("0.1", "1.5"),
+        "",
+        "plan_out_of_range",
+        "at most 1",
+    );
+    check(&with("clipping = 'hard'"), "", "plan_word", "per_layer");
+    check(
+        &with("gamma = 0.1"),
+        "",
+        "plan_field_unused",
+        "leave `gamma` out",
+    );
+    check(PLAN, "[optimizer]\nkind = 'lion'", "plan_word", "adam");
+    check(
+        PLAN,
+        "[optimizer]\nbeta1 = 0.5",
+        "plan_field_unused",
+        "beta1",
+    );
+    check(PLAN, "[optimizer]\nlast = 0.5", "plan_field_unused", "last");
+    check(
+        PLAN,
+        "[optimizer]\nschedule = 'step'",
+        "plan_word",
+        "cosine",
+    );
+    check(
+        PLAN,
+        "[optimizer]\nmomentum = 1.5",
+        "plan_out_of_range",
+        "below 1",
+    );
+    let mut recipe = read(PLAN, "");
+    recipe.data.n_public = None;
+    let error = recipe.plan().expect_err("no public number");
+    assert_eq!(error.code(), "plan_field_missing");
+    assert!(error.suggestion().contains("n_public = 60000"));
+}
+
+#[test]
+fn every_word_of_a_plan_is_in_its_fingerprint() {
+    let of = |recipe: &Recipe| recipe.run(&recipe.plan().expect("a plan")).plan;
+    let recipe = read(PLAN, "");
+    let mut others = vec![
+        read(PLAN, "[optimizer]\nrate = 0.2"),
+        read(&format!("{PLAN}\nclipping = 'per_layer'"), ""),
+    ];
+    for change in [
+        |recipe: &mut Recipe| recipe.data.path = "z.npy".into(),
+        |recipe: &mut Recipe| recipe.model.seed = Some(1),
+        |recipe: &mut Recipe| recipe.searched = Some(0),
+    ] {
+        others.push(recipe.clone());
+        others.last_mut().map(change).expect("just pushed");
+    }
+    assert_eq!(of(&recipe), of(&read(&format!("{PLAN} # a remark"), "")));
+    for other in &others {
+        assert_ne!(of(&recipe), of(other));
+    }
+}

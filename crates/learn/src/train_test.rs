@@ -1,0 +1,328 @@
+//! Runs learn, end when they are paid for, go on after a crash, and are the same on any number of threads.
+
+use tempfile::TempDir;
+use whit_core::Fault;
+use whit_testkit::{FailingEntropy, Seeded, SeededBits};
+
+use super::*;
+use crate::draft::{Draft, NoiseDraft, SamplerDraft};
+use crate::layer::{Activation, Dropout, Function, Layer, Linear};
+use crate::optimizer::Rule;
+use crate::schedule::Schedule;
+
+/// Two classes on either side of a circle: no straight line tells them apart.
+fn ring(rows: u32, seed: u64) -> Dataset {
+    let mut bits = SeededBits::new(seed);
+    let mut coordinate = || bits.below(2001) as f32 / 1000.0 - 1.0;
+    let features: Vec<f32> = (0..2 * rows).map(|_| coordinate()).collect();
+    let inside = |point: &[f32]| u32::from(point[0] * point[0] + point[1] * point[1] < 0.6);
+    let labels = features.chunks_exact(2).map(inside).collect();
+    Dataset::with_classes(vec![2], features, labels, 2).expect("fits")
+}
+
+fn network(dropout: Option<f64>) -> Network {
+    let mut layers: Vec<Box<dyn Layer>> = vec![
+        Box::new(Linear::new(2, 16)),
+        Box::new(Activation::new(Function::Tanh, 16)),
+    ];
+    layers.extend(dropout.map(|rate| -> Box<dyn Layer> { Box::new(Dropout::new(16, rate, 1)) }));
+    layers.push(Box::new(Linear::new(16, 2)));
+    Network::new(layers, Loss::CrossEntropy).expect("fits")
+}
+
+/// Small numbers of both signs.
+fn initial(network: &Network) -> Vec<f32> {
+    let mut bits = SeededBits::new(11);
+    (0..network.param_len())
+        .map(|_| bits.below(2001) as f32 / 1000.0 - 1.0)
+        .collect()
+}
+
+fn draft(sampler: SamplerDraft, steps: u64) -> Draft {
+    Draft {
+        sampler,
+        steps,
+        clip_norm: 1.0,
+        noise: NoiseDraft::Multiplier(1.0),
+        delta: 1e-5,
+        relation: sampler.relation(),
+        examples_public: 2000,
+    }
+}
+
+fn plan(steps: u64) -> Plan {
+    Plan::new(&draft(SamplerDraft::Poisson { rate: 0.1 }, steps)).expect("a plan")
+}
+
+fn method(network: &Network, steps: u64, threads: usize) -> Method {
+    let rule = Rule::Sgd { momentum: 0.5 };
+    let schedule = Schedule::Constant { rate: 1.0 };
+    let parameters = network.param_len();
+    Method {
+        clipping: Clipping::Flat,
+        optimizer: Optimizer::new(rule, schedule, parameters, steps).expect("in range"),
+        average: Some(Average::new(0.5, parameters).expect("in range")),
+        threads: NonZeroUsize::new(threads).expect("not zero"),
+    }
+}
+
+fn trainer(plan: &Plan, data: Dataset, threads: usize) -> Trainer {
+    let network = network(Some(0.1));
+    let parameters = initial(&network);
+    let method = method(&network, plan.steps(), threads);
+    Trainer::new(plan, network, parameters, Secret::new(data), method).expect("fits")
+}
+
+fn nothing(_: &Trainer) -> Result<()> {
+    Ok(())
+}
+
+#[test]
+fn a_run_at_a_generous_epsilon_learns() {
+    let mut draft = draft(SamplerDraft::Poisson { rate: 0.1 }, 150);
+    draft.noise = NoiseDraft::Epsilon(8.0);
+    let plan = Plan::new(&draft).expect("a plan");
+    assert!(plan.epsilon().upper() <= 8.0);
+    let mut trainer = trainer(&plan, ring(2000, 1), 1);
+    let public = ring(1000, 2);
+    let accuracy = |trainer: &Trainer| {
+        let found = trainer.evaluate(&public).expect("fits");
+        found.accuracy.expect("classes")
+    };
+    let before = accuracy(&trainer);
+    trainer.run(&mut Seeded::new(3), nothing).expect("entropy");
+    let after = accuracy(&trainer);
+    assert!(before < 0.7 && after > 0.88, "{before} {after}");
+}
+
+/// What is released is the clipped sum and the noise of the plan, to the last bit; what moves the weights is that over the expected batch.
+#[test]
+fn a_step_is_the_sum_and_the_noise_over_the_public_batch() {
+    let plan = plan(1);
+    let network = network(None);
+    let parameters = initial(&network);
+    let data = || ring(1900, 1);
+    let schedule = Schedule::Constant { rate: 1.0 };
+    let method = Method {
+        optimizer: Optimizer::new(
+            Rule::Sgd { momentum: 0.0 },
+            schedule,
+            network.param_len(),
+            1,
+        )
+        .expect("in range"),
+        average: None,
+        ..method(&network, 1, 1)
+    };
+    // The parts, by hand, with the same coins.
+    let mut entropy = Seeded::new(5);
+    let mut sampler = plan.sampler(1900).expect("rows");
+    let batch = sampler.draw(&mut entropy).expect("entropy");
+    let mut bits = entropy.open().expect("entropy");
+    let seeds: Vec<u64> = batch.expose().iter().map(|_| bits.word()).collect();
+    let clip = Clip::flat(1.0).expect("in range");
+    let sum = ClippedSum::new(&network, clip, plan.grid(), plan.batch_cap()).expect("fits");
+    let rows = BatchRows {
+        examples: &data(),
+        rows: batch.expose(),
+        seeds: &seeds,
+    };
+    let summed = sum
+        .sum(
+            &network,
+            &parameters,
+            rows,
+            1,
+            &mut Memory::default(),
+            Vec::new(),
+        )
+        .expect("fits");
+    let zeros = Secret::new(vec![0; network.param_len()]);
+    let noise = plan.noise().expect("a scale");
+    let noise = noise.release(batch, zeros, &mut entropy).expect("entropy");
+    let expected: Vec<f32> = summed
+        .sum
+        .expose()
+        .iter()
+        .zip(noise.value())
+        .zip(&parameters)
+        .map(|((sum, noise), weight)| {
+            let gradient = ((sum + noise) as f64 * (plan.grid() / 200.0)) as f32;
+            weight - gradient
+        })
+        .collect();
+    let start = parameters.clone();
+    let data = Secret::new(data());
+    let mut trainer = Trainer::new(&plan, network, parameters, data, method).expect("fits");
+    trainer.step(&mut Seeded::new(5)).expect("entropy");
+    assert_eq!(trainer.parameters(), expected);
+    assert_ne!(trainer.parameters(), start);
+}
+
+#[test]
+fn threads_change_no_bit() {
+    let plan = plan(4);
+    let run = |threads| {
+        let mut trainer = trainer(&plan, ring(20_000, 1), threads);
+        trainer.run(&mut Seeded::new(7), nothing).expect("entropy");
+        trainer.parameters()
+    };
+    let alone = run(1);
+    assert!(alone.iter().all(|weight| weight.is_finite()));
+    assert!(run(2) == alone && run(5) == alone);
+}
+
+#[test]
+fn nobody_is_a_batch_too() {
+    let plan = plan(3);
+    let empty = Dataset::with_classes(vec![2], Vec::new(), Vec::new(), 2).expect("no rows");
+    let mut trainer = trainer(&plan, empty, 2);
+    let mut seen = vec![trainer.parameters()];
+    trainer
+        .run(&mut Seeded::new(9), |trainer| {
+            seen.push(trainer.parameters());
+            Ok(())
+        })
+        .expect("entropy");
+    assert_eq!((seen.len(), trainer.taken()), (4, 3));
+    assert!(
+        seen.windows(2).all(|pair| pair[0] != pair[1]),
+        "noise moves"
+    );
+}
+
+#[test]
+fn a_run_ends_with_the_last_step_that_was_paid_for() {
+    let plan = plan(2);
+    let mut trainer = trainer(&plan, ring(100, 1), 1);
+    let mut entropy = Seeded::new(9);
+    trainer.run(&mut entropy, nothing).expect("entropy");
+    let refused = trainer.step(&mut entropy).expect_err("none is left");
+    assert_eq!(refused.code(), "steps_taken");
+}
+
+fn kept(plan: &Plan) -> Run {
+    Run {
+        plan: [7; 32],
+        event: plan.event().clone(),
+        steps_total: plan.steps(),
+    }
+}
+
+/// Takes a run up in a folder; it crashes before a step, if that is given. How many steps were taken this time, and the model.
+fn take_up(
+    folder: &TempDir,
+    plan: &Plan,
+    seed: u64,
+    crash: Option<u64>,
+) -> (u64, Vec<f32>, Option<Checkpoint>) {
+    let place = Place::open(folder.path(), kept(plan)).expect("free");
+    let mut trainer = trainer(plan, ring(2000, 1), 1);
+    let interval = NonZeroUsize::new(4).expect("not zero");
+    let (mut taken, mut entropy) = (0, Seeded::new(seed));
+    let ended = trainer.run_kept(&place, kept(plan), interval, &mut entropy, |_| {
+        taken += 1;
+        match Some(taken) == crash {
+            true => Err(Error::Unbound),
+            false => Ok(()),
+        }
+    });
+    assert_eq!(ended.is_err(), crash.is_some());
+    (taken, trainer.parameters(), ended.ok())
+}
+
+#[test]
+fn a_run_that_crashed_goes_on_and_takes_no_step_twice() {
+    let folder = TempDir::new().expect("a folder");
+    let plan = plan(20);
+    let (first, ..) = take_up(&folder, &plan, 1, Some(6));
+    // Eight steps were begun, six were taken and four are kept: twelve are left.
+    let (second, model, checkpoint) = take_up(&folder, &plan, 2, None);
+    assert_eq!((first, second), (6, 12));
+    let checkpoint = checkpoint.expect("it ended");
+    assert_eq!(
+        (checkpoint.steps_begun(), checkpoint.steps_kept()),
+        (20, 16)
+    );
+    // Once it has ended it takes no step, and gives the same model.
+    let (third, same, _) = take_up(&folder, &plan, 3, None);
+    assert_eq!((third, same), (0, model));
+}
+
+#[test]
+fn keeping_a_run_changes_no_bit_of_it() {
+    let folder = TempDir::new().expect("a folder");
+    let plan = plan(10);
+    let mut trainer = trainer(&plan, ring(2000, 1), 1);
+    trainer.run(&mut Seeded::new(4), nothing).expect("entropy");
+    let (taken, model, _) = take_up(&folder, &plan, 4, None);
+    assert_eq!((taken, model), (10, trainer.parameters()));
+}
+
+#[test]
+fn a_checkpoint_that_does_not_count_what_was_taken_is_refused() {
+    let folder = TempDir::new().expect("a folder");
+    let plan = plan(10);
+    let place = Place::open(folder.path(), kept(&plan)).expect("free");
+    let mut trainer = trainer(&plan, ring(2000, 1), 1);
+    let mut entropy = Seeded::new(4);
+    trainer.step(&mut entropy).expect("entropy");
+    let interval = NonZeroUsize::MIN;
+    let refused = trainer.run_kept(&place, kept(&plan), interval, &mut entropy, nothing);
+    assert_eq!(refused, Err(Error::Unbound));
+}
+
+/// A deal of examples to steps is secret and not kept, so that such runs are kept after whole epochs only.
+#[test]
+fn runs_with_epochs_are_kept_after_whole_epochs() {
+    let folder = TempDir::new().expect("a folder");
+    let plan = Plan::new(&draft(SamplerDraft::Shuffled { batches: 5 }, 12)).expect("a plan");
+    let (first, ..) = take_up(&folder, &plan, 1, Some(7));
+    // Two epochs were begun, and one is kept; two steps of the third are left.
+    let (second, _, checkpoint) = take_up(&folder, &plan, 2, None);
+    assert_eq!((first, second), (7, 2));
+    let checkpoint = checkpoint.expect("it ended");
+    assert_eq!((checkpoint.steps_begun(), checkpoint.steps_kept()), (12, 7));
+    let (third, ..) = take_up(&folder, &plan, 3, None);
+    assert_eq!(third, 0);
+}
+
+#[test]
+fn data_that_the_network_does_not_take_are_refused() {
+    let plan = plan(2);
+    let refused = |data: Dataset| {
+        let network = network(None);
+        let (parameters, method) = (initial(&network), method(&network, 2, 1));
+        let made = Trainer::new(&plan, network, parameters, Secret::new(data), method);
+        made.err().expect("refused").code()
+    };
+    let three = Dataset::with_classes(vec![3], vec![0.0; 3], vec![0], 2).expect("fits");
+    assert_eq!(refused(three), "other_features");
+    let classes = Dataset::with_classes(vec![2], vec![0.0; 2], vec![0], 3).expect("fits");
+    assert_eq!(refused(classes), "other_answers");
+    let numbers = Dataset::with_numbers(vec![2], vec![0.0; 2], vec![0.5]).expect("fits");
+    assert_eq!(refused(numbers), "other_answers");
+}
+
+/// A file that is kept has the same size whatever the number of rows, and the same name.
+#[test]
+fn what_is_kept_does_not_know_the_number_of_rows() {
+    let plan = plan(2);
+    let size = |rows: u32| {
+        let mut trainer = trainer(&plan, ring(rows, 1), 1);
+        let mut checkpoint = Checkpoint::new(kept(&plan), trainer.parameters());
+        trainer.run(&mut Seeded::new(1), nothing).expect("entropy");
+        trainer.save(&mut checkpoint);
+        checkpoint.encode().len()
+    };
+    assert_eq!(size(10), size(1999));
+}
+
+#[test]
+fn without_entropy_nothing_moves() {
+    let plan = plan(2);
+    let mut trainer = trainer(&plan, ring(100, 1), 1);
+    let before = trainer.parameters();
+    assert!(trainer.step(&mut FailingEntropy).is_err());
+    assert_eq!(trainer.parameters(), before);
+}
