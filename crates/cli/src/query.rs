@@ -214,7 +214,7 @@ fn nothing(answer: &Answer) -> String {
 }
 
 pub(crate) fn price(charge: &Charge) -> String {
-    let mut text = format!("epsilon {}", charge.epsilon);
+    let mut text = format!("epsilon {}", sheet::short_up(charge.epsilon));
     if charge.delta > 0.0 {
         text += &format!(", delta {}", sheet::short_up(charge.delta));
     }

@@ -2,7 +2,7 @@
 //! One [`Sampler`] per run, made by its [`Plan`](crate::plan::Plan) and for its steps alone: each draw is one that was paid for, and
 //! after the last there is none. Coins come from a fresh stream of [`Entropy`] for each draw, and never from the data.
 //!
-//! - *Poisson*: each example by its own coin, in [`poisson.rs`](crate::poisson).
+//! - *Poisson*: each example by its own coin, in `poisson.rs`.
 //! - *Fixed size*: the first places of a partial Fisher-Yates shuffle. From any order, place `i` gets a uniform choice among those not yet
 //!   placed, so the set is uniform whatever the order was, and independent of all earlier ones.
 //! - *Balls in bins*: each example draws its bin for the epoch.

@@ -6,7 +6,7 @@
 //! **Proof.** `x` is an integer, so `round(x + Y) = x + round(Y)`, but for `Y` at a half, which has probability zero. So `M(x)` is a
 //!   function of `x + Y` that does not know `x`: post-processing. Clamping the sum to the ends of `i64` is, too. How many
 //!   coordinates there are does not matter to the price.
-//! **Sampler.** Exact over the integers; no float touches Y. [`sample::rounded_gaussian`](crate::sample::rounded_gaussian)
+//! **Sampler.** Exact over the integers; no float touches Y. [`sample::rounded_gaussian`]
 //! **Error.** `Pr[|round(Y)| > t] = erfc((t + 1/2)/(σ√2))` for integers `t >= 0`.
 
 use std::num::NonZeroUsize;

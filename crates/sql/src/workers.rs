@@ -12,7 +12,7 @@ use rayon_core::{ThreadPool, ThreadPoolBuilder};
 /// Made on first use.
 #[derive(Debug)]
 pub(crate) struct Workers {
-    threads: OnceLock<Option<ThreadPool>>,
+    threads: OnceLock<ThreadPool>,
     per_core: usize,
     stack_bytes: usize,
 }
@@ -29,10 +29,23 @@ impl Workers {
 
     /// Runs this when it is its turn, and waits for it. None if it panicked, or if the system has no threads.
     pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Option<T> {
-        let threads = self.threads.get_or_init(|| self.start()).as_ref()?;
+        let threads = match self.threads.get() {
+            Some(threads) => threads,
+            // If the system has none now, it may have some for the next caller.
+            None => {
+                let started = self.start()?;
+                self.threads.get_or_init(|| started)
+            }
+        };
         // What was half done by a panic is never seen again.
-        threads
-            .install(|| catch_unwind(AssertUnwindSafe(work)))
+        let turn = || threads.install(|| catch_unwind(AssertUnwindSafe(work)));
+        if rayon_core::current_thread_index().is_none() {
+            return turn().ok();
+        }
+        // A caller's own pool would let its thread take up another question meanwhile, which may wait for this one: so it
+        // waits in the plain way.
+        std::thread::scope(|scope| scope.spawn(turn).join())
+            .ok()?
             .ok()
     }
 
@@ -69,6 +82,23 @@ mod tests {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let most = most.into_inner();
         assert!((1..=cores).contains(&most), "{most}");
+    }
+
+    /// Questions that wait for each other in turn, asked from one thread of a pool of the caller's own: taken up one inside the other they would
+    /// wait for ever.
+    #[test]
+    fn callers_in_a_pool_of_their_own_take_up_nothing_else_meanwhile() {
+        let workers = Workers::new(1, 1 << 20);
+        let turn = std::sync::Mutex::new(());
+        let callers = ThreadPoolBuilder::new().num_threads(1).build();
+        callers.expect("a thread").scope(|scope| {
+            for _ in 0..20 {
+                scope.spawn(|_| {
+                    let _turn = turn.try_lock().expect("nobody else on this thread");
+                    workers.run(std::thread::yield_now).expect("no panic");
+                });
+            }
+        });
     }
 
     #[test]
