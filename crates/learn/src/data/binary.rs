@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Declaration;
 use super::builder::{Builder, Raw};
 use super::error::{DataError, Result};
-use super::open::builder;
+use super::open::{builder, stream};
 
 /// How a number is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,28 @@ pub(super) struct Rows<'a> {
     pub(super) kind: &'static str,
     pub(super) header: Header,
     pub(super) bytes: Box<dyn Read>,
+}
+
+/// What is wrong with a header, and what would pass.
+pub(super) type Wrong = (&'static str, &'static str);
+
+impl<'a> Rows<'a> {
+    /// Reads the header, in the way of the format.
+    pub(super) fn open(
+        path: &'a Path,
+        kind: &'static str,
+        header: impl FnOnce(&mut Box<dyn Read>) -> std::result::Result<Header, Wrong>,
+    ) -> Result<Self> {
+        let mut bytes = stream(path)?;
+        let header =
+            header(&mut bytes).map_err(|(what, passes)| malformed(path, kind, what, passes))?;
+        Ok(Self {
+            path,
+            kind,
+            header,
+            bytes,
+        })
+    }
 }
 
 impl Number {

@@ -5,17 +5,16 @@ use std::io::Read;
 use std::path::Path;
 
 use super::Declaration;
-use super::binary::{Header, Number, Order, Rows, malformed, read as read_rows};
+use super::binary::{Header, Number, Order, Rows, Wrong, read as read_rows};
 use super::builder::Builder;
 use super::error::Result;
-use super::open::stream;
 
 const KIND: &str = "IDX file";
 
 /// Pictures without channels get one: a file of `[60000, 28, 28]` holds examples of shape `[1, 28, 28]`.
 pub(super) fn read(declaration: &Declaration, path: &Path, labels: &Path) -> Result<Builder> {
-    let items = open(path)?;
-    let labels = open(labels)?;
+    let items = Rows::open(path, KIND, header)?;
+    let labels = Rows::open(labels, KIND, header)?;
     let shape = match items.header.item[..] {
         [] => vec![1],
         [height, width] => vec![1, height, width],
@@ -24,19 +23,7 @@ pub(super) fn read(declaration: &Declaration, path: &Path, labels: &Path) -> Res
     read_rows(declaration, items, labels, shape)
 }
 
-fn open(path: &Path) -> Result<Rows<'_>> {
-    let mut bytes = stream(path)?;
-    let header =
-        header(&mut bytes).map_err(|(what, passes)| malformed(path, KIND, what, passes))?;
-    Ok(Rows {
-        path,
-        kind: KIND,
-        header,
-        bytes,
-    })
-}
-
-fn header(bytes: &mut impl Read) -> std::result::Result<Header, (&'static str, &'static str)> {
+fn header(bytes: &mut impl Read) -> std::result::Result<Header, Wrong> {
     let short = (
         "it is shorter than a header",
         "give the whole file, unpacked or as .gz",

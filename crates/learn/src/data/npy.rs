@@ -5,40 +5,24 @@ use std::io::Read;
 use std::path::Path;
 
 use super::Declaration;
-use super::binary::{Header, Number, Order, Rows, malformed, read as read_rows};
+use super::binary::{Header, Number, Order, Rows, Wrong, read as read_rows};
 use super::builder::Builder;
 use super::error::Result;
-use super::open::stream;
 
 const KIND: &str = "npy file";
 
 /// Headers are a few dozen bytes; NumPy pads them to 64.
 const HEADER_MAX: usize = 1 << 16;
 
-/// What is wrong with a header, and what would pass.
-type Wrong = (&'static str, &'static str);
-
 /// Items keep their shape; pictures must have their channels first.
 pub(super) fn read(declaration: &Declaration, path: &Path, labels: &Path) -> Result<Builder> {
-    let items = open(path)?;
-    let labels = open(labels)?;
+    let items = Rows::open(path, KIND, header)?;
+    let labels = Rows::open(labels, KIND, header)?;
     let shape = match items.header.item[..] {
         [] => vec![1],
         _ => items.header.item.clone(),
     };
     read_rows(declaration, items, labels, shape)
-}
-
-fn open(path: &Path) -> Result<Rows<'_>> {
-    let mut bytes = stream(path)?;
-    let header =
-        header(&mut bytes).map_err(|(what, passes)| malformed(path, KIND, what, passes))?;
-    Ok(Rows {
-        path,
-        kind: KIND,
-        header,
-        bytes,
-    })
 }
 
 fn header(bytes: &mut impl Read) -> std::result::Result<Header, Wrong> {

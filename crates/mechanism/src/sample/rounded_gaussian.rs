@@ -385,6 +385,26 @@ mod tests {
         convicts("scale", 100.0, &mut || less.sample(&mut bits));
     }
 
+    /// Right before each border between integers, and beside it: the quicker look says nothing that the quick one does not say.
+    #[test]
+    fn quicker_look_gives_up_where_digits_are_missing() {
+        for sigma in [(64, 1), (1000, 3), (1 << 38, 1), (1 << 44, 3)] {
+            let quick = sampler(sigma).0.quick.expect("a scale for quick looks");
+            let mut open = 0;
+            for n in 1..500_u128 {
+                let border = (n << (64 + quick.shift)) - (u128::from(quick.half()) << 64);
+                let p = u64::try_from(border / u128::from(quick.factor)).expect("below 2^61");
+                for p in p.saturating_sub(2)..p + 3 {
+                    match quick.round_word(p) {
+                        Some(found) => assert_eq!(quick.round(p, 1), Some(found), "{sigma:?}"),
+                        None => open += 1,
+                    }
+                }
+            }
+            assert!(open >= 499, "{sigma:?}: {open}");
+        }
+    }
+
     /// What a head tells of is what its digits tell of when more of them are drawn.
     #[test]
     fn quick_look_is_never_wrong() {
