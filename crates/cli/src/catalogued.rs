@@ -77,7 +77,7 @@ fn above(file: &Path) -> Vec<PathBuf> {
 }
 
 /// Is it one file, whatever its names? Links have other names for the same rows; so have file systems that do not tell letters apart.
-fn is_same(one: &Path, other: &Path) -> bool {
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;

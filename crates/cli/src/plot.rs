@@ -1,5 +1,6 @@
 //! Plots as SVG or PNG, by the ending of the file's name.
 
+use std::ops::Range;
 use std::path::Path;
 
 use plotters::coord::Shift;
@@ -61,36 +62,73 @@ pub(crate) trait Picture {
 
 impl Picture for Plot {
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Option<()> {
+        let lines = self.curves.iter().map(|curve| Line {
+            name: &curve.name,
+            points: curve.points.clone(),
+            colour: curve.colour,
+        });
+        let frame = Frame {
+            title: &self.title,
+            x: (self.x_name, 0.0..1.0),
+            y: (self.y_name, 0.0..1.0),
+            legend: SeriesLabelPosition::UpperRight,
+        };
+        frame.draw(area, lines)
+    }
+}
+
+/// One line with its colour.
+pub(crate) struct Line<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) points: Vec<(f64, f64)>,
+    pub(crate) colour: RGBColor,
+}
+
+/// What is around the lines: title, axes with their ranges, and where the legend is.
+pub(crate) struct Frame<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) x: (&'a str, Range<f64>),
+    pub(crate) y: (&'a str, Range<f64>),
+    pub(crate) legend: SeriesLabelPosition,
+}
+
+impl Frame<'_> {
+    /// None if the backend fails.
+    pub(crate) fn draw<'a, B: DrawingBackend>(
+        self,
+        area: &DrawingArea<B, Shift>,
+        lines: impl Iterator<Item = Line<'a>>,
+    ) -> Option<()> {
         register_font("sans-serif", FontStyle::Normal, dejavu::sans::regular()).ok()?;
         area.fill(&WHITE).ok()?;
         let mut chart = ChartBuilder::on(area)
-            .caption(&self.title, ("sans-serif", 24))
+            .caption(self.title, ("sans-serif", 24))
             .margin(16)
             .x_label_area_size(52)
-            .y_label_area_size(64)
-            .build_cartesian_2d(0.0..1.0, 0.0..1.0)
+            .y_label_area_size(72)
+            .build_cartesian_2d(self.x.1, self.y.1)
             .ok()?;
         chart
             .configure_mesh()
-            .x_desc(self.x_name)
-            .y_desc(self.y_name)
+            .x_desc(self.x.0)
+            .y_desc(self.y.0)
             .axis_desc_style(("sans-serif", 17))
             .label_style(("sans-serif", 14))
             .light_line_style(WHITE)
             .draw()
             .ok()?;
-        for curve in &self.curves {
-            let style = curve.colour.stroke_width(3);
+        for line in lines {
+            let style = line.colour.stroke_width(3);
             let series = chart
-                .draw_series(LineSeries::new(curve.points.iter().copied(), style))
+                .draw_series(LineSeries::new(line.points, style))
                 .ok()?;
             series
-                .label(&curve.name)
+                .label(line.name)
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], style));
         }
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
+            .position(self.legend)
             .margin(12)
             .background_style(WHITE.mix(0.9))
             .border_style(BLACK.mix(0.3))

@@ -20,6 +20,7 @@ use crate::layer::Linear;
 use crate::loss::Loss;
 use crate::network::Network;
 use crate::optimizer::{Optimizer, Rule};
+use crate::payment::{Payment, Uncharged};
 use crate::plan::{Noise, Plan};
 use crate::schedule::Schedule;
 use crate::train::{Clipping, Method, Trainer};
@@ -54,6 +55,7 @@ fn draft(rate: f64, steps: u64, multiplier: f64, delta: f64) -> Draft {
         sampler: SamplerDraft::Poisson { rate },
         steps,
         clip_norm: 1.0,
+        adaptive: None,
         noise: NoiseDraft::Multiplier(multiplier),
         delta,
         relation: Neighbours::AddRemove,
@@ -98,7 +100,9 @@ impl Setting {
 
     /// The mean gradients that one run releases, as the optimizer gets them.
     fn run(&self, data: &Dataset, flaw: Flaw, entropy: &mut Seeded) -> Vec<Vec<f64>> {
-        let mut sampler = self.done.sampler(data.rows()).expect("rows");
+        let payment = Payment::uncharged(&self.done, Uncharged);
+        let sampler = self.done.sampler(data.rows(), payment);
+        let mut sampler = sampler.expect("rows");
         let mut parameters = vec![0.0_f32; self.features + 1];
         let mut memory = Memory::default();
         let steps = self.plan.steps();
@@ -219,6 +223,7 @@ fn the_steps_that_are_doubted_are_the_trainers_own() {
         vec![0.0; 2],
         Secret::new(setting.data(2, true)),
         method,
+        Payment::uncharged(&setting.plan, Uncharged),
     )
     .expect("fits");
     let mut weights = vec![vec![0.0_f32; 2]];
@@ -303,4 +308,76 @@ fn shuffled_batches_at_the_price_of_poisson_sampling_are_convicted() {
     assert!(!honest.convicted, "{honest:?}");
     let shuffled = judge(Flaw::ShuffledBatches);
     assert!(shuffled.convicted, "{shuffled:?}");
+}
+
+/// Steps of a plan whose clip norm moves, on nobody or on the canary alone: the sum along it, and the count. Both in units of their noise.
+fn counted(plan: &Plan, canary: bool, entropy: &mut Seeded) -> Vec<[f64; 2]> {
+    let payment = Payment::uncharged(plan, Uncharged);
+    let sampler = plan.sampler(usize::from(canary), payment);
+    let mut sampler = sampler.expect("rows");
+    let noise = plan.noise().expect("a scale");
+    let norm = plan.clip_norm();
+    let shown = plan.summary().adaptive.expect("it moves");
+    let units = norm / plan.grid();
+    let step = |_| {
+        let batch = sampler.draw(entropy).expect("seeded");
+        // Clipped to the norm, and so not below it.
+        let there = batch.expose().len() as i64;
+        let secrets = (Secret::new(vec![units as i64 * there]), Secret::new(0));
+        let both = noise.release_both(NonZeroUsize::MIN, batch, norm, secrets, entropy);
+        let both = both.expect("seeded");
+        let sum = both.sum.value()[0] as f64 / units / shown.sum_noise_multiplier;
+        [
+            sum,
+            -both.count.value()[0] as f64 / (2.0 * shown.count_noise),
+        ]
+    };
+    (0..plan.steps()).map(step).collect()
+}
+
+/// A count that is released and not paid for is found out; paid for, it is not, and what is measured is close to what is claimed.
+#[test]
+fn a_count_that_nobody_pays_for_is_convicted() {
+    let mut moves = draft(0.5, 10, 1.5, 0.1);
+    moves.adaptive = Some(crate::draft::AdaptiveDraft {
+        quantile: 0.5,
+        rate: 0.2,
+        count_noise: 1.0,
+    });
+    let honest = Plan::new(&moves).expect("a plan");
+    let shown = honest.summary().adaptive.expect("it moves");
+    let (sum, count) = (1.0 / shown.sum_noise_multiplier, 0.5 / shown.count_noise);
+    // The twin claims what its sum alone would cost.
+    let twin = Setting::new(
+        &draft(0.5, 10, shown.sum_noise_multiplier, 0.1),
+        1,
+        Flaw::Nothing,
+    );
+    let trials = trials();
+    let worlds = [true, false].map(|canary| {
+        let mut entropy = Seeded::new(815 + u64::from(canary));
+        let likelihood = |_| {
+            let steps = counted(&honest, canary, &mut entropy);
+            let each = steps.iter().map(|&[x, y]| {
+                let shifted = x * sum + y * count - 0.5 * (sum * sum + count * count);
+                (0.5 * shifted.exp() + 0.5).ln()
+            });
+            each.sum::<f64>()
+        };
+        (0..trials).map(likelihood).collect::<Vec<f64>>()
+    });
+    let own = Setting {
+        plan: Plan::new(&moves).expect("a plan"),
+        ..Setting::new(&draft(0.5, 10, 1.5, 0.1), 1, Flaw::Nothing)
+    };
+    let verdict = own.verdict(worlds.clone(), &PLACES);
+    let claimed = own.plan.epsilon().upper();
+    assert!(!verdict.convicted, "{verdict:?} above {claimed}");
+    assert!(
+        verdict.epsilon_lower >= 0.8 * claimed,
+        "{verdict:?} {claimed}"
+    );
+    let verdict = twin.verdict(worlds, &PLACES);
+    let claimed = twin.plan.epsilon().upper();
+    assert!(verdict.convicted, "{verdict:?} {claimed}");
 }

@@ -10,6 +10,7 @@ use whit_core::{Event, Neighbours};
 
 use crate::data::{Classes, Declaration};
 use crate::model::{Architecture, parameters};
+use crate::payment::Payer;
 
 /// Everything that a card says.
 #[derive(Clone, Debug)]
@@ -28,8 +29,10 @@ pub struct Card<'a> {
     pub results: &'a [(&'a str, f64)],
     /// How the numbers of the plan were chosen.
     pub search: Search,
-    /// Where the run was charged, if anywhere.
-    pub ledger: Option<&'a str>,
+    /// Whose budget was charged.
+    pub payer: &'a Payer,
+    /// The receipt of the charge, if there was one.
+    pub receipt: Option<&'a str>,
 }
 
 /// What is promised, with both bounds of the accountant.
@@ -181,7 +184,7 @@ impl Card<'_> {
             ),
             ("features", format!("{:?}", self.architecture.input())),
             ("classes", classes),
-            ("charged to", self.ledger.map_or("no ledger".into(), inline)),
+            ("charged to", self.charged()),
             ("event", format!("`{fingerprint}`")),
         ];
         line(text, "| | |\n| --- | --- |");
@@ -189,6 +192,14 @@ impl Card<'_> {
             line(text, &format!("| {name} | {value} |"));
         }
         line(text, "");
+    }
+
+    fn charged(&self) -> String {
+        let payer = inline(&self.payer.to_string());
+        match self.receipt {
+            Some(receipt) => format!("{payer}, receipt `{}`", inline(receipt)),
+            None => payer,
+        }
     }
 
     fn results(&self, text: &mut String) {
@@ -242,6 +253,12 @@ impl Card<'_> {
             ),
         };
         line(text, &format!("- {search}"));
+        if *self.payer == Payer::Nobody {
+            line(
+                text,
+                "- No ledger was charged for this run: whatever else was released about the same data costs as well, and nothing here adds it up.",
+            );
+        }
         line(
             text,
             &format!(
@@ -340,6 +357,10 @@ mod tests {
     }
 
     fn card(neighbours: Neighbours, search: Search) -> String {
+        card_of(neighbours, search, &Payer::Nobody)
+    }
+
+    fn card_of(neighbours: Neighbours, search: Search, payer: &Payer) -> String {
         let epsilon = Ratio::new(3, 1).expect("three");
         let event = Event::new(neighbours, Mechanism::Pure { epsilon });
         let model: Model = toml::from_str("kind = 'mlp'\nhidden = [4]").expect("a model");
@@ -370,7 +391,8 @@ mod tests {
             architecture: &architecture,
             results: &[("accuracy on the public test set", 0.968)],
             search,
-            ledger: None,
+            payer,
+            receipt: None,
         };
         card.markdown()
     }
@@ -388,6 +410,7 @@ mod tests {
             "| classes | a\\|b, c, d |",
             "| parameters | 27 |",
             "| charged to | no ledger |",
+            "No ledger was charged for this run",
             "| accuracy on the public test set | 0.968 |",
             "600 that was declared in place of that of the rows",
             "was not declared",
@@ -405,5 +428,16 @@ mod tests {
         let charged = card(Neighbours::AddRemove, Search::Charged { runs: 3 });
         assert!(charged.contains("3 other runs on the same data; each has its own charge"));
         assert!(!card(Neighbours::AddRemove, Search::None).contains("not declared"));
+        let payer = Payer::Ledger {
+            dataset: "shop_2".into(),
+            sequence: 7,
+            run: "a".into(),
+        };
+        let paid = card_of(Neighbours::AddRemove, Search::None, &payer);
+        assert!(
+            paid.contains("| charged to | the ledger of shop\\_2, record 7 |"),
+            "{paid}"
+        );
+        assert!(!paid.contains("No ledger was charged"));
     }
 }

@@ -2,14 +2,15 @@
 //!
 //! **Claim.** However often a run crashes and goes on from its checkpoint, all its steps together are at most those of its event.
 //!
-//! **Proof.** A checkpoint says how many steps were *begun*. [`Place::begin`] alone grants steps: it raises that number, by no more than
+//! **Proof.** A checkpoint says how many steps were *begun*. `Place::begin` alone grants steps: it raises that number, by no more than
 //! what the event leaves, and makes the file durable before it returns. So each step that is ever run is counted by a file that was
 //! written before it; a run that goes on takes its number from that file; numbers in files only grow, and they stop at the total.
-//! Two runs cannot hold the same place, which is locked. ∎
+//! Two runs cannot hold the same place, which is locked, and a place is begun once, by a [`Payment`](crate::payment::Payment) that this uses up. ∎
 //!
 //! Steps that were begun and lost are lost: their noise may have been seen (in a loss on public data that was shown, say), so running
-//! them again would be a second release. Whoever writes more often loses fewer. An older file that is put back in place of a newer one
-//! is the owner's doing, and undoes the claim; a ledger knows better.
+//! them again would be a second release. Whoever writes more often loses fewer. A folder that is copied while a run is under way would take
+//! the same steps twice: on Unix a checkpoint knows the file beside it that it was begun with, and a copy is refused. An older file that is
+//! put back in place of a newer one is the owner's doing, and undoes the claim.
 //!
 //! **Nothing private is in the file.** Parameters and whatever an optimizer makes of them are releases. No key and no state of the
 //! entropy is kept, and no number of examples: noise after a crash is fresh. A sampler that deals out an epoch beforehand cannot go on
@@ -27,13 +28,14 @@ use whit_core::Event;
 pub use error::CheckpointError;
 pub use place::Place;
 
+use crate::payment::Payer;
 use error::Result;
 
 /// The first bytes of a file.
 const MAGIC: &[u8; 8] = b"whitckpt";
 
 /// The version that is written, and the only one that is read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What a checkpoint belongs to. If any of it differs, it belongs to something else.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +52,9 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
     run: Run,
+    payer: Payer,
+    /// Which file it was begun beside, where files have numbers.
+    home: Option<u64>,
     steps_begun: u64,
     steps_kept: u64,
     /// All parameters, in the order of the model.
@@ -66,6 +71,9 @@ pub struct Checkpoint {
 struct Header {
     plan: String,
     event: Event,
+    payer: Payer,
+    /// Always of the same length.
+    home: Option<String>,
     steps_total: u64,
     steps_begun: u64,
     steps_kept: u64,
@@ -75,10 +83,12 @@ struct Header {
 }
 
 impl Checkpoint {
-    /// A run before its first step.
-    pub fn new(run: Run, parameters: Vec<f32>) -> Self {
+    /// A run before its first step, and who has paid for it.
+    pub(crate) fn new(run: Run, payer: Payer, parameters: Vec<f32>) -> Self {
         Self {
             run,
+            payer,
+            home: None,
             steps_begun: 0,
             steps_kept: 0,
             parameters,
@@ -95,7 +105,7 @@ impl Checkpoint {
     }
 
     /// Notes that the parameters hold `steps` more steps than before.
-    pub fn done(&mut self, steps: u64) {
+    pub(crate) fn done(&mut self, steps: u64) {
         self.steps_kept = (self.steps_kept + steps).min(self.steps_begun);
     }
 
@@ -109,6 +119,11 @@ impl Checkpoint {
         self.steps_begun
     }
 
+    /// Who has paid for the run.
+    pub fn payer(&self) -> &Payer {
+        &self.payer
+    }
+
     /// What it belongs to.
     pub fn run(&self) -> &Run {
         &self.run
@@ -119,6 +134,8 @@ impl Checkpoint {
         let header = Header {
             plan: hex(&self.run.plan),
             event: self.run.event.clone(),
+            payer: self.payer.clone(),
+            home: self.home.map(|home| format!("{home:016x}")),
             steps_total: self.run.steps_total,
             steps_begun: self.steps_begun,
             steps_kept: self.steps_kept,
@@ -207,6 +224,11 @@ impl Checkpoint {
                 event: header.event,
                 steps_total: header.steps_total,
             },
+            payer: header.payer,
+            home: match header.home {
+                Some(home) => Some(u64::from_str_radix(&home, 16).ok()?),
+                None => None,
+            },
             steps_begun: header.steps_begun,
             steps_kept: header.steps_kept,
             parameters,
@@ -251,9 +273,17 @@ mod tests {
         }
     }
 
+    fn payer() -> Payer {
+        Payer::Ledger {
+            dataset: "shop".into(),
+            sequence: 3,
+            run: "a".into(),
+        }
+    }
+
     pub(super) fn checkpoint() -> Checkpoint {
         let parameters = vec![1.5, -0.0, f32::MIN_POSITIVE, 1.0 / 3.0];
-        let mut checkpoint = Checkpoint::new(run(7), parameters);
+        let mut checkpoint = Checkpoint::new(run(7), payer(), parameters);
         checkpoint.vectors.insert("momentum".into(), vec![0.25; 4]);
         checkpoint.vectors.insert("average".into(), vec![]);
         checkpoint.scalars.insert("clip".into(), 0.1 + 0.2);
@@ -298,14 +328,14 @@ mod tests {
             );
         }
         let mut later = whole;
-        later[8] = 2;
+        later[8] = 3;
         let found = Checkpoint::decode(&later, &run(7));
-        assert_eq!(found, Err(CheckpointError::Version { found: 2 }));
+        assert_eq!(found, Err(CheckpointError::Version { found: 3 }));
     }
 
     #[test]
     fn no_more_steps_are_granted_than_there_are() {
-        let mut checkpoint = Checkpoint::new(run(7), vec![]);
+        let mut checkpoint = Checkpoint::new(run(7), Payer::Nobody, vec![]);
         let granted = [0; 4].map(|_| checkpoint.begin(20));
         assert_eq!(granted, [20, 20, 10, 0]);
         checkpoint.done(99);

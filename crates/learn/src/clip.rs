@@ -169,8 +169,8 @@ fn narrow_down(value: f64) -> f32 {
 
 /// A clip norm that follows a quantile of the gradients' norms \[ATMR21\].
 ///
-/// At each step the number of examples below the norm is released with noise (sensitivity 1 where a neighbour has one example
-/// more or less) and charged beside the sum, by the plan. What is here is post-processing of that number.
+/// At each step the number of examples below the norm is released with noise and charged together with the sum, by the plan
+/// (`plan/adaptive.rs`). What is here is post-processing of that number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveQuantile {
     norm: f64,
@@ -191,6 +191,16 @@ impl AdaptiveQuantile {
             quantile: inside("the quantile", quantile)?,
             rate: inside("the quantile's rate", rate)?,
         })
+    }
+
+    /// The same at another norm, such as one that was kept.
+    pub fn at(&self, norm: f64) -> Result<Self> {
+        Self::new(norm, self.quantile, self.rate)
+    }
+
+    /// The clip norm of the next step.
+    pub fn norm(&self) -> f64 {
+        self.norm
     }
 
     /// The clip of the next step.

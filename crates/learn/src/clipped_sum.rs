@@ -6,37 +6,42 @@
 //! **Proof.** `v_i` is a function of the example, its seed and the parameters, whatever slot or neighbours it has (see
 //! `matmul`), and zero for a gradient that is not finite. So the exact sums differ by one `v_i`, and it is left
 //! to show that each `S` is within `ηC/2` of its exact sum, in L2. Let `d` be the number of parameters.
-//! 1. *Up to the cap* `N` *of examples.* A micro-batch holds at most `m`; its sum is one chain of products and sums in floats for
-//!    each coordinate, and at most `r` of these are added up, in floats, before they are carried. A term goes through at most
-//!    `m + r + 1` roundings, each of relative size `u = 2^-24`, so a coordinate errs by at most `κ Σ_i |v_ic|` with
-//!    `κ = (m+r+2) u (1 + 2^-8)`, since `(1+u)^k - 1 <= k u (1 + 2^-8)` for `k u <= 2^-8`. By the triangle inequality the
-//!    vector errs by at most `κ Σ ‖v_i‖ <= κ N C`.
+//! 1. *Up to the cap* `N` *of examples.* For each coordinate, at most `m` examples are summed by one chain of products and sums in
+//!    floats, and the ends of at most `b` chains are added up in floats, in their order, before they are carried. Only the last chain of a
+//!    batch, or of those that are carried together, has fewer examples than the others, which have `e <= m` each. Let `k_i`
+//!    be the roundings, each of relative size `u = 2^-24`, that the term of example `i` goes through. The `j`-th of a chain has
+//!    one for its product and one for each addition from its own on: `e - j + 2`, on average `(e+3)/2`. The `j`-th of `t <= b`
+//!    chains has at most `t - j + 1` more. Over `n` terms, `e_t` of them in the last chain, these are
+//!    `e (t(t+1)/2 - 1) + e_t <= n (t+2)/2` in all. So `Σ k_i <= n (m+b+5)/2`. A coordinate errs by at most
+//!    `Σ_i k_i u (1 + 2^-8) |v_ic|`, since `(1+u)^k - 1 <= k u (1 + 2^-8)` for `k u <= 2^-8`, and by the triangle inequality
+//!    the vector errs by at most `u (1 + 2^-8) Σ k_i ‖v_i‖ <= u (1 + 2^-8) N C (m+b+5)/2`.
 //! 2. *Beyond the cap*, up to 2^25 examples, contributions are summed in `f64` instead: products of two floats are exact there,
 //!    at most 2^13 examples are summed before they are carried, and the same argument gives `(2^13 + 2) 2^-53 (1 + 2^-8)
 //!    2^25 C`. So there is no batch for which the claim fails, and no `δ` for large ones.
 //! 3. *Underflow.* A float operation whose result is below the normal floats errs by at most 2^-150, and there are at most
 //!    `2 N` of them in a coordinate: `2 N √d 2^-150`.
 //! 4. *Carrying.* A partial sum is divided by `g`, which is exact since `g` is a power of two, and rounded to a whole number:
-//!    at most 1/2 in each coordinate, `√d g/2` for each of at most 2^13 carries (`carry`).
+//!    at most 1/2 in each coordinate, `√d g/2` for each carry (`carry`). There are at most as many as micro-batches up to the cap,
+//!    and 2^13 beyond it, since all but the last hold more than 2^12 examples.
 //! 5. *From there on* sums are of 64-bit integers and exact. They cannot overflow: 2^25 examples of at most `C <= 2^37 g` each.
 //!
 //! Each `S` errs by less than all of this together, and `η` is twice that, rounded up. If one example is replaced, the exact
 //! sums differ by at most `2 (1-η) C` and the claim holds with `2C`. ∎
 //!
-//! Since integers add up in any order, the result has the same bits for any number of threads.
+//! How a batch is cut and what is summed together depends on its size and the network alone, and integers add up in any order: the
+//! result has the same bits for any number of threads.
 
 mod rounding;
-
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod step;
 
 use whit_core::{Secret, round};
 
-use crate::clip::{Clip, Clipped};
-use crate::layer::{Prepared, Sum};
-use crate::network::{Buffers, Examples, Network, Weights};
+use crate::clip::Clip;
+use crate::layer::Prepared;
+use crate::network::{Examples, Network, Weights};
 use crate::validate::{NetworkError, Result};
 use rounding::{Rounding, carry};
+use step::{Step, Waiting, Worker};
 
 /// Step 2: the most examples of a batch, and of a partial sum that is carried.
 const BATCH_MAX: usize = 1 << 25;
@@ -45,11 +50,8 @@ const PART_MAX: usize = 1 << 13;
 /// Half of the clip norm is the most that rounding may take; a plan that needs more is refused.
 const MARGIN_MIN: f64 = 0.5;
 
-/// A part of a batch has about as many examples: fewer would make carrying cost more, and more would leave threads idle.
-const PART_EXAMPLES: usize = 256;
-
-/// Parameters that are carried under one lock.
-const CARRIED: usize = 1 << 14;
+/// More threads than this are not started.
+const THREADS_MAX: usize = 256;
 
 /// How a batch is summed.
 pub struct ClippedSum {
@@ -58,8 +60,6 @@ pub struct ClippedSum {
     batch_cap: usize,
     /// `1 - η`.
     margin: f64,
-    /// Parts of a batch that are summed in floats.
-    parts: usize,
 }
 
 /// The memory of a run, used again at every step.
@@ -67,18 +67,26 @@ pub struct ClippedSum {
 pub struct Memory {
     prepared: Vec<Prepared>,
     workers: Vec<Worker>,
+    waiting: Waiting,
 }
 
-#[derive(Default)]
-struct Worker {
-    buffers: Buffers,
-    narrow: Vec<f32>,
-    wide: Vec<f64>,
-    squares: Vec<f64>,
-    own: Vec<f32>,
-    below: i64,
-    /// Set while a partial sum is not carried yet: if a step panicked, the next one starts with new memory.
-    under_way: bool,
+impl Memory {
+    /// What the steps of a batch use: the weights as products want them, one worker for each thread, and room for
+    /// micro-batches that wait.
+    fn parts<'a>(
+        &'a mut self,
+        network: &Network,
+        params: &'a [f32],
+        threads: usize,
+    ) -> (Weights<'a>, &'a mut [Worker], &'a mut Waiting) {
+        network.prepare(params, threads, &mut self.prepared);
+        let room = self.workers.len().max(threads);
+        self.workers.resize_with(room, Worker::default);
+        let workers = &mut self.workers[..threads];
+        workers.iter_mut().for_each(|worker| worker.below = 0);
+        let prepared = &self.prepared;
+        (Weights { params, prepared }, workers, &mut self.waiting)
+    }
 }
 
 /// What a batch comes to, in secret.
@@ -112,14 +120,6 @@ impl<'a> BatchRows<'a> {
             ..self
         }
     }
-
-    /// Micro-batches.
-    fn chunks(self, slots: usize) -> impl Iterator<Item = Self> + use<'a> {
-        let count = self.rows.len();
-        (0..count)
-            .step_by(slots)
-            .map(move |first| self.part(first..(first + slots).min(count)))
-    }
 }
 
 impl ClippedSum {
@@ -137,13 +137,12 @@ impl ClippedSum {
             return Err(NetworkError::OutOfRange { what, given: grid });
         }
         let cap = (batch_cap as usize).clamp(1, BATCH_MAX);
-        let parts = (cap / PART_EXAMPLES)
-            .clamp(2, BATCH_MAX / PART_MAX)
-            .max(cap.div_ceil(PART_MAX));
         let micro_batches = cap.div_ceil(network.slots());
+        let (chain, chains) = network.chains();
         let error = Rounding {
-            micro_batch: network.slots(),
-            added: micro_batches.div_ceil(parts),
+            chain,
+            chains,
+            carries: micro_batches.max(BATCH_MAX / (PART_MAX / 2)),
             cap,
             parameters: network.param_len(),
             norm,
@@ -161,7 +160,6 @@ impl ClippedSum {
             grid,
             batch_cap: cap,
             margin,
-            parts,
         })
     }
 
@@ -209,53 +207,30 @@ impl ClippedSum {
         if ![0, examples].contains(&batch.seeds.len()) {
             return Err(NetworkError::Seeds);
         }
-        network.prepare(params, &mut memory.prepared);
-        let weights = Weights {
-            params,
-            prepared: &memory.prepared,
+        let threads = threads.clamp(1, THREADS_MAX);
+        let (weights, workers, waiting) = memory.parts(network, params, threads);
+        let step = Step {
+            network,
+            weights,
+            batch,
+            factors: |worker: &mut Worker| {
+                network.square_norms(&mut worker.buffers);
+                worker.clip(&self.clip, self.margin, network);
+            },
         };
-        let parts = Parts::new(self, network.slots(), examples);
         buffer.resize(network.param_len(), 0);
-        let total: Vec<Mutex<Carried>> = buffer
-            .chunks_mut(CARRIED)
-            .map(|sums| Mutex::new(Carried { sums, fresh: true }))
-            .collect();
-        let threads = threads.clamp(1, parts.count.max(1));
-        let room = memory.workers.len().max(threads);
-        memory.workers.resize_with(room, Worker::default);
-        let next = AtomicUsize::new(0);
-        let work = |worker: &mut Worker, offset: usize| {
-            worker.below = 0;
-            loop {
-                let part = next.fetch_add(1, Ordering::Relaxed);
-                if part >= parts.count {
-                    break;
-                }
-                let rows = batch.part(parts.range(part));
-                worker.part(self, network, weights, rows, parts.wide);
-                worker.carry(self.grid, parts.wide, &total, offset);
-            }
-        };
-        std::thread::scope(|scope| {
-            let (first, others) = memory.workers[..threads].split_at_mut(1);
-            for (index, worker) in others.iter_mut().enumerate() {
-                let offset = total.len() * (index + 1) / threads;
-                scope.spawn(move || work(worker, offset));
-            }
-            first.iter_mut().for_each(|worker| work(worker, 0));
-        });
-        for carried in total {
-            let carried = carried
-                .into_inner()
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
-            if carried.fresh {
-                carried.sums.fill(0);
-            }
+        if examples <= self.batch_cap {
+            step.narrow(workers, waiting, &mut buffer, |sums, partial, fresh| {
+                carry(partial, f64::from, self.grid, sums, fresh);
+            });
+        } else {
+            let mut fresh = true;
+            step.wide(&mut workers[0], PART_MAX, |partial| {
+                carry(partial, |x| x, self.grid, &mut buffer, fresh);
+                fresh = false;
+            });
         }
-        let below = memory.workers[..threads]
-            .iter()
-            .map(|worker| worker.below)
-            .sum();
+        let below = workers.iter().map(|worker| worker.below).sum();
         Ok(Summed {
             sum: Secret::new(buffer),
             below: Secret::new(below),
@@ -273,167 +248,36 @@ pub fn non_private_sum(
     gradient: &mut Vec<f32>,
 ) -> Result<()> {
     network.checked(params)?;
-    network.prepare(params, &mut memory.prepared);
-    let weights = Weights {
-        params,
-        prepared: &memory.prepared,
+    let (weights, workers, waiting) = memory.parts(network, params, 1);
+    let step = Step {
+        network,
+        weights,
+        batch,
+        factors: |worker: &mut Worker| {
+            let buffers = &mut worker.buffers;
+            network.form(buffers);
+            let factors = network.trained_layers() * buffers.examples;
+            buffers.factors.clear();
+            buffers.factors.resize(factors, 1.0);
+        },
     };
-    if memory.workers.is_empty() {
-        memory.workers.push(Worker::default());
-    }
-    let worker = &mut memory.workers[0];
-    gradient.clear();
     gradient.resize(network.param_len(), 0.0);
-    for part in batch.chunks(network.slots()) {
-        worker.load(network, part);
-        network.differentiate(weights, &mut worker.buffers);
-        network.form(&mut worker.buffers);
-        let factors = network.trained_layers() * part.rows.len();
-        worker.buffers.factors.clear();
-        worker.buffers.factors.resize(factors, 1.0);
-        network.accumulate(&mut worker.buffers, Sum::Narrow(gradient));
-    }
+    step.narrow(workers, waiting, gradient, |sums, partial, fresh| {
+        if fresh {
+            sums.copy_from_slice(partial);
+        } else {
+            for (sum, x) in sums.iter_mut().zip(partial) {
+                *sum += x;
+            }
+        }
+    });
     Ok(())
-}
-
-/// How a batch is cut: into whole micro-batches, as evenly as can be, by its size and nothing else.
-struct Parts {
-    count: usize,
-    examples: usize,
-    slots: usize,
-    wide: bool,
-}
-
-impl Parts {
-    fn new(sum: &ClippedSum, slots: usize, examples: usize) -> Self {
-        let wide = examples > sum.batch_cap;
-        // Beyond the cap parts hold whole micro-batches of 2^13 examples at most.
-        let most = PART_MAX / slots * slots;
-        let count = if wide {
-            examples.div_ceil(most)
-        } else {
-            sum.parts.min(examples.div_ceil(slots))
-        };
-        Self {
-            count,
-            examples,
-            slots,
-            wide,
-        }
-    }
-
-    fn range(&self, part: usize) -> std::ops::Range<usize> {
-        let micro_batches = self.examples.div_ceil(self.slots);
-        let at = |part: usize| (micro_batches * part / self.count * self.slots).min(self.examples);
-        at(part)..at(part + 1)
-    }
-}
-
-/// A piece of the total, and whether nothing was carried to it yet.
-struct Carried<'a> {
-    sums: &'a mut [i64],
-    fresh: bool,
-}
-
-impl Worker {
-    /// Adds up the contributions of one part.
-    fn part(
-        &mut self,
-        sum: &ClippedSum,
-        network: &Network,
-        weights: Weights,
-        batch: BatchRows,
-        wide: bool,
-    ) {
-        if std::mem::replace(&mut self.under_way, true) {
-            let below = self.below;
-            *self = Self {
-                below,
-                under_way: true,
-                ..Self::default()
-            };
-        }
-        if wide {
-            self.wide.resize(network.param_len(), 0.0);
-        } else {
-            self.narrow.resize(network.param_len(), 0.0);
-        }
-        for part in batch.chunks(network.slots()) {
-            self.load(network, part);
-            network.differentiate(weights, &mut self.buffers);
-            network.square_norms(&mut self.buffers);
-            self.clip(sum, network);
-            let sum = match wide {
-                true => Sum::Wide(&mut self.wide),
-                false => Sum::Narrow(&mut self.narrow),
-            };
-            network.accumulate(&mut self.buffers, sum);
-        }
-    }
-
-    fn load(&mut self, network: &Network, batch: BatchRows) {
-        let buffers = &mut self.buffers;
-        buffers.shape(network, batch.rows.len());
-        buffers.targets.clear();
-        buffers.seeds.clear();
-        let inputs = buffers.activations[0].chunks_exact_mut(network.input_len());
-        for (&row, input) in batch.rows.iter().zip(inputs) {
-            let target = batch.examples.load(row, input);
-            if target.is_none() {
-                input.fill(0.0);
-            }
-            // What is not a number makes an example that contributes zero, as an empty one does.
-            buffers.targets.push(target.unwrap_or(f32::NAN));
-        }
-        buffers.seeds.extend_from_slice(batch.seeds);
-    }
-
-    /// From norms to factors. What is kept of an example that is not finite becomes zero.
-    fn clip(&mut self, sum: &ClippedSum, network: &Network) {
-        let (examples, layers) = (self.buffers.examples, network.trained_layers());
-        self.buffers.factors.resize(layers * examples, 0.0);
-        self.squares.resize(layers, 0.0);
-        self.own.resize(layers, 0.0);
-        for example in 0..examples {
-            for (layer, square) in self.squares.iter_mut().enumerate() {
-                *square = self.buffers.norms[layer * examples + example];
-            }
-            let empty = self.buffers.targets[example].is_nan();
-            let mut clipped = sum.clip.factors(sum.margin, &self.squares, &mut self.own);
-            if empty {
-                self.own.fill(0.0);
-                clipped = Clipped::Never;
-            }
-            for (layer, &factor) in self.own.iter().enumerate() {
-                self.buffers.factors[layer * examples + example] = factor;
-            }
-            match clipped {
-                Clipped::Below => self.below += 1,
-                Clipped::Above => {}
-                Clipped::Never => network.forget(&mut self.buffers, example),
-            }
-        }
-    }
-
-    /// Carries the partial sum to the total and leaves zeros, piece by piece, from `offset` on so that threads do not wait.
-    fn carry(&mut self, grid: f64, wide: bool, total: &[Mutex<Carried>], offset: usize) {
-        for index in (offset..total.len()).chain(0..offset) {
-            let mut piece = total[index]
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
-            let Carried { sums, fresh } = &mut *piece;
-            let range = index * CARRIED..index * CARRIED + sums.len();
-            if wide {
-                carry(&mut self.wide[range], |x| x, grid, sums, *fresh);
-            } else {
-                carry(&mut self.narrow[range], f64::from, grid, sums, *fresh);
-            }
-            *fresh = false;
-        }
-        self.under_way = false;
-    }
 }
 
 #[cfg(test)]
 #[path = "clipped_sum_test.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "clipped_sum/joint_test.rs"]
+mod joint_tests;

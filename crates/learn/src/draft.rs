@@ -21,7 +21,9 @@ pub struct Draft {
     pub steps: u64,
     /// The L2 norm that each example's gradient is clipped to.
     pub clip_norm: f64,
-    /// How much noise.
+    /// Set if that norm is only the first, and follows a quantile from there.
+    pub adaptive: Option<AdaptiveDraft>,
+    /// How much noise; where the norm moves, of sum and count together.
     pub noise: NoiseDraft,
     /// The slack of the guarantee.
     pub delta: f64,
@@ -60,6 +62,18 @@ pub enum SamplerDraft {
 }
 
 impl SamplerDraft {
+    /// How likely an example is in a step, about: what plans are made from says it exactly.
+    pub fn rate(&self, examples_public: u64) -> f64 {
+        match *self {
+            Self::Poisson { rate } => rate,
+            Self::FixedSize { size } => size as f64 / examples_public.max(1) as f64,
+            Self::BallsInBins { bins: count } | Self::Shuffled { batches: count } => {
+                1.0 / count.max(1) as f64
+            }
+            Self::All => 1.0,
+        }
+    }
+
     /// The relation under which this is usually asked for.
     pub fn relation(&self) -> Neighbours {
         match self {
@@ -76,6 +90,17 @@ pub enum NoiseDraft {
     Multiplier(f64),
     /// The least noise that keeps this epsilon.
     Epsilon(f64),
+}
+
+/// A clip norm that follows a quantile of the gradients' norms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdaptiveDraft {
+    /// The share of gradients that are to be below the norm.
+    pub quantile: f64,
+    /// How fast it moves: by a factor of at most about `exp(rate)` in a step.
+    pub rate: f64,
+    /// The standard deviation of the noise on the number of gradients below it.
+    pub count_noise: f64,
 }
 
 /// A whole number that is at least one.

@@ -74,6 +74,22 @@ pub enum Error {
         /// How many classes there are; `None` where numbers are learnt.
         classes: Option<u32>,
     },
+    /// A batch or a payment of one plan was given to another.
+    #[error("this belongs to another plan than it was used for")]
+    OtherPlan,
+    /// A permit was paid for something else.
+    #[error("the permit was paid for another event than this plan's")]
+    OtherPermit,
+    /// The number of gradients below the clip norm has so little noise that it costs all that a step may.
+    #[error(
+        "count_noise is {count_noise}, which costs more than a noise multiplier of {noise_multiplier} by itself"
+    )]
+    CountNoise {
+        /// The noise of the number.
+        count_noise: f64,
+        /// That of sum and number together.
+        noise_multiplier: f64,
+    },
     /// What would be summed is not what the plan pays for.
     #[error("the sums of this run would not be those that its plan pays for")]
     Unbound,
@@ -147,7 +163,8 @@ impl Fault for Error {
             | Self::OtherNumberOfExamples { .. }
             | Self::TooManyExamples { .. }
             | Self::OtherModel { .. } => FaultKind::Invalid,
-            Self::MiddleOfEpoch { .. } => FaultKind::Refused,
+            Self::CountNoise { .. } => FaultKind::Invalid,
+            Self::MiddleOfEpoch { .. } | Self::OtherPlan | Self::OtherPermit => FaultKind::Refused,
             Self::StepsTaken { .. } => FaultKind::Exhausted,
         }
     }
@@ -166,6 +183,9 @@ impl Fault for Error {
             Self::Word { .. } => "plan_word",
             Self::OtherFeatures { .. } => "other_features",
             Self::OtherAnswers { .. } => "other_answers",
+            Self::OtherPlan => "other_plan",
+            Self::OtherPermit => "other_permit",
+            Self::CountNoise { .. } => "count_noise",
             Self::Unbound => "sum_not_the_plans",
             Self::Entropy(_) => "no_entropy",
             Self::OutOfRange { .. } => "plan_out_of_range",
@@ -203,6 +223,13 @@ impl Fault for Error {
                 }
                 None => "let the last layer give one output, or declare `classes`".into(),
             },
+            Self::OtherPlan => "use what a plan has made with that plan alone".into(),
+            Self::OtherPermit => "reserve the plan's own event, or its guarantee".into(),
+            Self::CountNoise {
+                noise_multiplier, ..
+            } => format!(
+                "give count_noise above {noise_multiplier}, such as a twentieth of the expected batch"
+            ),
             Self::Unbound => "report this, please".into(),
             Self::Entropy(_) => "run where the operating system's random source works".into(),
             Self::OutOfRange { what, range, .. } => format!("give {what} as {range}"),
@@ -214,8 +241,12 @@ impl Fault for Error {
                 format!("give as many numbers as the model has parameters: {parameters}")
             }
             Self::StepsTaken { .. } => "plan more steps, and pay for them, before training".into(),
-            Self::MiddleOfEpoch { epoch, .. } => {
-                format!("take it up after a multiple of {epoch} steps, or use a poisson sampler")
+            Self::MiddleOfEpoch { taken, epoch } => {
+                let next = taken.checked_next_multiple_of((*epoch).max(1));
+                format!(
+                    "take it up after {} steps, the next multiple of {epoch}, or use a poisson sampler",
+                    next.unwrap_or(u64::MAX)
+                )
             }
         }
     }
@@ -263,6 +294,10 @@ mod tests {
             taken: 15,
             epoch: 10,
         };
-        assert!(middle.suggestion().contains("multiple of 10"));
+        assert!(
+            middle
+                .suggestion()
+                .contains("after 20 steps, the next multiple of 10")
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! What is made small: the loss of one example, and its slope in the network's output.
 
-use crate::tensor::exp;
+use crate::tensor::{exp, vectorised};
 
 /// A loss. The target of an example is one float.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,9 @@ impl Loss {
         let width = outputs.len() / targets.len().max(1);
         if width == 0 {
             return;
+        }
+        if self == Self::CrossEntropy && width <= LANES {
+            return few_classes(outputs, targets, deltas);
         }
         let each = outputs
             .chunks_exact(width)
@@ -92,6 +95,55 @@ fn cross_entropy_delta(output: &[f32], target: f32, delta: &mut [f32]) {
     delta[at] -= 1.0;
 }
 
+/// Classes that fit in one vector of AVX-512.
+const LANES: usize = 16;
+
+/// The same for all examples, where a whole row of outputs fits in a vector.
+fn few_classes(outputs: &[f32], targets: &[f32], deltas: &mut [f32]) {
+    let width = outputs.len() / targets.len();
+    vectorised(
+        deltas,
+        #[inline(always)]
+        |deltas: &mut [f32]| {
+            let each = outputs
+                .chunks_exact(width)
+                .zip(deltas.chunks_exact_mut(width));
+            for ((output, delta), &target) in each.zip(targets) {
+                let Some(at) = class(target, width) else {
+                    delta.fill(0.0);
+                    continue;
+                };
+                let mut lanes = [f32::NEG_INFINITY; LANES];
+                lanes.iter_mut().zip(output).for_each(|(to, &x)| *to = x);
+                let mut largest = lanes;
+                halve(&mut largest, f32::max);
+                for (lane, x) in lanes.iter_mut().enumerate() {
+                    *x = if lane < width {
+                        exp(*x - largest[0])
+                    } else {
+                        0.0
+                    };
+                }
+                let mut sum = lanes;
+                halve(&mut sum, |a, b| a + b);
+                lanes.iter_mut().for_each(|x| *x /= sum[0]);
+                lanes[at] -= 1.0;
+                delta.copy_from_slice(&lanes[..width]);
+            }
+        },
+    );
+}
+
+/// Folds the upper half of the lanes onto the lower one until the first is left.
+#[inline(always)]
+fn halve(lanes: &mut [f32; LANES], f: impl Fn(f32, f32) -> f32) {
+    for half in [8, 4, 2, 1] {
+        for lane in 0..half {
+            lanes[lane] = f(lanes[lane], lanes[lane + half]);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +182,19 @@ mod tests {
             check(Loss::Logistic, &[output], 1.0);
             check(Loss::Squared, &[output], 2.5);
         }
+    }
+
+    #[test]
+    fn many_classes_are_as_few() {
+        let output: Vec<f32> = (0..16).map(|i| ((i * 7) % 11) as f32 * 0.5 - 2.0).collect();
+        for width in [2, 9, 16] {
+            let (mut few, mut many) = (vec![0.0; width], vec![0.0; width]);
+            Loss::CrossEntropy.deltas(&output[..width], &[1.0], &mut few);
+            cross_entropy_delta(&output[..width], 1.0, &mut many);
+            let close = few.iter().zip(&many).all(|(a, b)| (a - b).abs() < 1e-6);
+            assert!(close, "{few:?} {many:?}");
+        }
+        check(Loss::CrossEntropy, &output.repeat(2)[..20], 3.0);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Both products against their formula, and the bits of a row wherever it stands.
 
 use super::*;
+use pulp::Simd;
 
 fn numbers(count: usize, seed: usize) -> Vec<f32> {
     let number = |i: usize| ((i * 7919 + seed * 104_729) % 2003) as f32 / 1001.0 - 1.0;
@@ -33,6 +34,13 @@ fn assert_close(one: &[f32], other: &[f64], depth: usize) {
     }
 }
 
+/// All floats, the padding included.
+fn all(panels: &Panels) -> Vec<f32> {
+    panels::firsts(panels.columns)
+        .flat_map(|(first, _)| panels.panel(first).to_vec())
+        .collect()
+}
+
 #[test]
 fn products_of_all_shapes_are_those_of_the_formula() {
     for rows in [1, 2, 3, 7, 8, 13, 32] {
@@ -53,8 +61,8 @@ fn products_of_all_shapes_are_those_of_the_formula() {
                     .map(|i| right(i % depth, i / depth))
                     .collect();
                 let mut other = Panels::default();
-                other.pack_transposed(&across, depth);
-                assert!(other.floats == panels.floats);
+                other.pack_transposed(&across, depth, 1);
+                assert!(all(&other) == all(&panels));
 
                 let start = numbers(columns, 3);
                 let mut started = vec![f32::NAN; rows * columns];
@@ -68,6 +76,11 @@ fn products_of_all_shapes_are_those_of_the_formula() {
                 assert_close(&out, &expected, depth);
                 let mut added = vec![1.0; rows * columns];
                 add_transposed(&a, &panels, &mut added);
+                if columns % BLOCK == 0 {
+                    let mut other = vec![1.0; rows * columns];
+                    add_transposed_unpacked(&a, &b, columns, &mut other);
+                    assert!(other == added);
+                }
                 let mut wide = vec![1.0; rows * columns];
                 add_transposed_wide(&a, &panels, &mut wide);
                 for at in 0..rows * columns {
@@ -118,13 +131,11 @@ fn every_width_of_vectors_gives_the_same_product() {
         panels.pack(&b, columns);
         let mut usual = vec![0.0; rows * columns];
         multiply(&a, &panels, Start::Zero, &mut usual);
-        let run = |out: &mut [f32], machine: &dyn Fn(Product<ByRow>)| {
+        let run = |out: &mut [f32], machine: &dyn Fn(Product<ByRow, false>)| {
+            let (left, right, start) = (&a, &panels, Start::Zero);
             machine(Product {
-                left: ByRow(&a, depth),
-                right: &panels,
-                rows,
-                start: Start::Zero,
-                add: false,
+                factors: ByRow { left, right, start },
+                rows: 0..rows,
                 out,
             });
         };
@@ -142,4 +153,62 @@ fn every_width_of_vectors_gives_the_same_product() {
             assert!(narrow == usual);
         }
     }
+}
+
+#[test]
+fn threads_pack_the_same_panels() {
+    // Large enough to be shared, and with a last panel that is padded.
+    let (depth, columns) = (301, 1003);
+    let rows = numbers(depth * columns, 8);
+    let (mut one, mut other) = (Panels::default(), Panels::default());
+    one.pack_transposed(&rows, depth, 1);
+    other.pack_transposed(&rows, depth, 3);
+    assert!(all(&one) == all(&other));
+}
+
+/// `Σ_b A_bᵀ B_b` in `f64`, and the entries of one row whatever rows are asked for with it.
+#[test]
+fn joint_products_are_those_of_the_formula() {
+    for (rows, columns) in [(1, 1), (8, 48), (13, 70), (40, 100)] {
+        let depths = [3, 32, 1, 20, 7];
+        let (mut strips, mut panels) = (Vec::new(), Vec::new());
+        let mut expected = vec![0.0; rows * columns];
+        for (seed, depth) in depths.into_iter().enumerate() {
+            let (a, b) = (
+                numbers(depth * rows, seed),
+                numbers(depth * columns, 9 + seed),
+            );
+            let (mut left, mut right) = (Strips::default(), Panels::default());
+            left.pack_scaled(&a, &vec![1.0; depth]);
+            right.pack(&b, columns);
+            strips.push(left);
+            panels.push(right);
+            let shape = (rows, depth, columns);
+            let terms = reference(shape, |i, k| a[k * rows + i], |k, j| b[k * columns + j]);
+            expected
+                .iter_mut()
+                .zip(&terms)
+                .for_each(|(sum, x)| *sum += x);
+        }
+        let blocks: Vec<_> = strips.iter().zip(&panels).collect();
+        let mut out = vec![f32::NAN; rows * columns];
+        add_up(&blocks, 0..rows, &mut out);
+        assert_close(&out, &expected, depths.iter().sum());
+        for first in (0..rows).step_by(STRIP) {
+            let mut some = vec![f32::NAN; (rows - first).min(3) * columns];
+            add_up(&blocks, first..first + some.len() / columns, &mut some);
+            assert!(some == out[first * columns..][..some.len()]);
+        }
+        let mut plain = vec![f32::NAN; rows * columns];
+        let joint = Product::<_, false> {
+            factors: Joint { blocks: &blocks },
+            rows: 0..rows,
+            out: &mut plain,
+        };
+        pulp::Scalar::new().vectorize(joint);
+        assert_close(&plain, &expected, depths.iter().sum());
+    }
+    let mut none = [f32::NAN; 4];
+    add_up(&[], 0..2, &mut none);
+    assert_eq!(none, [0.0; 4]);
 }

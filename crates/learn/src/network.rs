@@ -4,15 +4,19 @@
 //! is, and is used again at every step. What belongs to an example (see [`layer`](crate::layer)) does not depend on its slot or
 //! on the other slots.
 
+mod contribution;
 mod specs;
 
+pub(crate) use contribution::Grouping;
+
 use crate::data::{Answer, Dataset};
-use crate::layer::{Layer, Pass, Prepared, Scratch, Sum};
+use crate::layer::{Layer, Pass, Prepared, Scratch};
 use crate::loss::Loss;
 use crate::tensor::sized;
 use crate::validate::{NetworkError, Result, check};
 
-/// Examples of a micro-batch, at most: enough for the products to be fast, few enough for sums of floats to be exact.
+/// Examples of a micro-batch, at most: enough for weights to be read seldom, few enough for activations to stay in the second
+/// cache and for sums of floats to be exact.
 pub const SLOTS: usize = 32;
 
 /// The floats of formed gradients that a micro-batch may keep: 16 MiB. Layers with more of them get fewer slots.
@@ -128,10 +132,11 @@ impl Network {
     }
 
     /// Once per step: packs what the products want. The list keeps its memory.
-    pub(crate) fn prepare(&self, params: &[f32], prepared: &mut Vec<Prepared>) {
+    pub(crate) fn prepare(&self, params: &[f32], threads: usize, prepared: &mut Vec<Prepared>) {
         prepared.resize_with(self.layers.len(), Prepared::default);
         for (at, prepared) in prepared.iter_mut().enumerate() {
             prepared.needs_delta = at > self.first;
+            prepared.threads = threads;
             self.layers[at].prepare(self.params(params, at), prepared);
         }
     }
@@ -152,7 +157,7 @@ impl Network {
     pub fn predict(&self, params: &[f32], inputs: &[f32]) -> Result<Vec<f32>> {
         self.checked(params)?;
         let mut prepared = Vec::new();
-        self.prepare(params, &mut prepared);
+        self.prepare(params, 1, &mut prepared);
         let weights = Weights {
             params,
             prepared: &prepared,
@@ -243,23 +248,6 @@ impl Network {
             buffers.activations[at][example * input..(example + 1) * input].fill(0.0);
             buffers.deltas[at + 1][example * output..(example + 1) * output].fill(0.0);
             layer.forget(example, &mut buffers.scratch[at]);
-        }
-    }
-
-    /// Adds the contributions of all layers, `buffers.factors` being the factors layer by layer.
-    pub(crate) fn accumulate(&self, buffers: &mut Buffers, mut sum: Sum) {
-        let examples = buffers.examples;
-        let factors = buffers.factors.chunks_exact(examples.max(1));
-        for (at, factors) in self.trained().zip(factors) {
-            let layer = &self.layers[at];
-            let input = &buffers.activations[at][..examples * layer.input_len()];
-            let delta = &buffers.deltas[at + 1][..examples * layer.output_len()];
-            let range = self.offsets[at]..self.offsets[at + 1];
-            let sum = match &mut sum {
-                Sum::Narrow(sum) => Sum::Narrow(&mut sum[range]),
-                Sum::Wide(sum) => Sum::Wide(&mut sum[range]),
-            };
-            layer.accumulate(factors, input, delta, &mut buffers.scratch[at], sum);
         }
     }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, within};
 use crate::schedule::Schedule;
+use crate::tensor::vectorised;
 
 /// How a gradient moves the weights.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -122,37 +123,55 @@ impl Optimizer {
         self.taken += 1;
         let gradient = |sum: i64| (sum as f64 * unit) as f32;
         match self.rule {
-            Rule::Sgd { momentum } if momentum > 0.0 => {
-                for ((w, v), &sum) in weights.iter_mut().zip(&mut self.first).zip(sums) {
-                    *v = momentum * *v + gradient(sum);
-                    *w -= rate * *v;
-                }
-            }
-            Rule::Nesterov { momentum } if momentum > 0.0 => {
-                for ((w, v), &sum) in weights.iter_mut().zip(&mut self.first).zip(sums) {
-                    let g = gradient(sum);
-                    *v = momentum * *v + g;
-                    *w -= rate * (g + momentum * *v);
-                }
-            }
-            Rule::Sgd { .. } | Rule::Nesterov { .. } => {
-                for (w, &sum) in weights.iter_mut().zip(sums) {
-                    *w -= rate * gradient(sum);
-                }
-            }
+            Rule::Sgd { momentum } if momentum > 0.0 => vectorised(
+                (weights, &mut self.first[..]),
+                #[inline(always)]
+                |(weights, first): (&mut [f32], &mut [f32])| {
+                    for ((w, v), &sum) in weights.iter_mut().zip(first).zip(sums) {
+                        *v = momentum * *v + gradient(sum);
+                        *w -= rate * *v;
+                    }
+                },
+            ),
+            Rule::Nesterov { momentum } if momentum > 0.0 => vectorised(
+                (weights, &mut self.first[..]),
+                #[inline(always)]
+                |(weights, first): (&mut [f32], &mut [f32])| {
+                    for ((w, v), &sum) in weights.iter_mut().zip(first).zip(sums) {
+                        let g = gradient(sum);
+                        *v = momentum * *v + g;
+                        *w -= rate * (g + momentum * *v);
+                    }
+                },
+            ),
+            Rule::Sgd { .. } | Rule::Nesterov { .. } => vectorised(
+                weights,
+                #[inline(always)]
+                |weights: &mut [f32]| {
+                    for (w, &sum) in weights.iter_mut().zip(sums) {
+                        *w -= rate * gradient(sum);
+                    }
+                },
+            ),
             Rule::Adam {
                 beta1,
                 beta2,
                 epsilon,
             } => {
                 let (first, second) = (unbias(beta1, self.taken), unbias(beta2, self.taken));
-                let moments = self.first.iter_mut().zip(&mut self.second);
-                for ((w, (m, s)), &sum) in weights.iter_mut().zip(moments).zip(sums) {
-                    let g = gradient(sum);
-                    *m = beta1 * *m + (1.0 - beta1) * g;
-                    *s = beta2 * *s + (1.0 - beta2) * g * g;
-                    *w -= rate * (*m * first) / ((*s * second).sqrt() + epsilon);
-                }
+                vectorised(
+                    (weights, &mut self.first[..], &mut self.second[..]),
+                    #[inline(always)]
+                    |(weights, means, squares): (&mut [f32], &mut [f32], &mut [f32])| {
+                        let moments = means.iter_mut().zip(squares);
+                        for ((w, (m, s)), &sum) in weights.iter_mut().zip(moments).zip(sums) {
+                            let g = gradient(sum);
+                            *m = beta1 * *m + (1.0 - beta1) * g;
+                            *s = beta2 * *s + (1.0 - beta2) * g * g;
+                            *w -= rate * (*m * first) / ((*s * second).sqrt() + epsilon);
+                        }
+                    },
+                );
             }
         }
         Ok(())

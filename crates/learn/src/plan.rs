@@ -7,46 +7,34 @@
 //! `(epsilon_upper, delta)`-DP for the plan's relation.
 //! *Requires*, of whoever sums: an example adds a vector of L2 norm at most the clip norm `C` to the sum of its batch, errors of the
 //! arithmetic included, as a function of itself and of the parameters alone; sums are whole multiples of the [grid](Plan::grid) `g`. An example
-//! is all that a privacy unit has: of units with several examples, each example is protected, and no unit. And of one payment, one
-//! [sampler](Plan::sampler): whoever makes a second one runs the plan twice.
+//! is all that a privacy unit has: of units with several examples, each example is protected, and no unit. Of one [`Payment`] there is one
+//! [sampler](Plan::sampler), so that a plan is run once for each time that it was paid for.
 //! *Proof.* In units of `g`, sums of samples that differ in one example are at most `C/g` apart, or `2C/g` if it is replaced, and leaving it
 //! out moves them half as far. [`Noise`] adds rounded Gaussian noise of scale `zC/g` to integers, which is post-processing of Gaussian noise.
 //! So each step is the event's inner mechanism, on samples of the event's sampling, with queries that depend on the answers before. Dividing by a
-//! public number and everything an optimizer does are post-processing.
+//! public number and everything an optimizer does are post-processing. Where the clip norm moves, a step is the pair in `plan/adaptive.rs`.
 //!
 //! **Normaliser.** Sums are divided by the *expected* batch size, from the declared number of examples: the size of a batch is secret, and under
 //! add/remove so is the number of examples.
 
-use std::num::NonZeroUsize;
+mod adaptive;
+mod calibrate;
+mod noise;
+mod parts;
 
 use serde::Serialize;
-use whit_accounting::target::{Target, least_noise};
-use whit_accounting::{Bracket, composition, epsilon};
-use whit_core::{
-    AddRemove, Delta, Entropy, Event, L2, Mechanism, Neighbours, Ratio, Relation, ReplaceOne,
-    Sampling, Scale, Secret, Sensitivity,
-};
-use whit_mechanism::{Release, RoundedGaussian};
+use whit_accounting::{Bracket, epsilon};
+use whit_core::{Delta, Event, Mechanism, Neighbours, Probability, Ratio, Sampling};
 
-use crate::draft::{CLIP_RANGE, Draft, NOISE_RANGE, NoiseDraft};
+use crate::clip::AdaptiveQuantile;
+use crate::draft::{Draft, NoiseDraft};
 use crate::error::{Error, Result};
-use crate::sampler::{Batch, Fingerprint, Sampler};
+use crate::payment::Payment;
+use crate::sampler::Sampler;
+use calibrate::{Priced, calibrate, lower};
+use parts::{ClipUnits, Parts};
 
-/// A grid step is the clip norm's power of two over this one's: rounding to it is far below the noise, and sums of `2^25` examples are
-/// within 64 bits.
-const GRID_BITS: i32 = 36;
-/// Calibrated noise is rounded up to multiples of `2^-24`: short numbers, for next to no noise.
-const NOISE_UNIT: f64 = 16_777_216.0;
-/// Noise that no scale holds.
-const OUT_OF_REACH: whit_accounting::Error = whit_accounting::Error::NoEngine {
-    what: "noise beyond all scales",
-};
-/// A batch that another plan pays for.
-const OTHER_PLAN: whit_accounting::Error = whit_accounting::Error::NoEngine {
-    what: "a batch of another plan",
-};
-/// How often calibrated noise may be raised until the price keeps the target, by a millionth each.
-const RAISES: u32 = 8;
+pub use noise::{Both, Noise};
 
 /// A checked plan with its price.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,36 +47,31 @@ pub struct Plan {
     examples_public: u64,
 }
 
-/// An event and its epsilon.
-type Priced = (Event, Bracket);
-
-/// What the event is made of, but for the noise.
-#[derive(Clone, Debug, PartialEq)]
-struct Parts {
-    sampling: Sampling,
-    steps: u64,
-    clip_norm: f64,
-    /// The same in units of the grid.
-    clip_units: Ratio,
-    /// The grid step is two to this power.
-    grid_exponent: i32,
-    relation: Neighbours,
-}
-
 impl Plan {
     /// Checks, calibrates if an epsilon was asked for, and prices. Reads no data.
     pub fn new(draft: &Draft) -> Result<Self> {
         let (sampling, delta) = draft.check()?;
         let parts = Parts::new(draft, sampling)?;
-        let of = |multiplier: f64| parts.event(multiplier, parts.steps);
+        // A pair of sum and count costs what the multiplier that they add up to costs, so that is what is searched for.
+        let plain = Parts {
+            adaptive: None,
+            ..parts.clone()
+        };
+        let of = |multiplier: f64| plain.event(multiplier, parts.steps);
         let priced = |multiplier: f64| -> Result<Priced> {
-            let event = of(multiplier)?;
+            let event = parts.event(multiplier, parts.steps)?;
             let bounds = epsilon(&event, delta)?.bounds;
             Ok((event, bounds))
         };
         let (noise_multiplier, (event, epsilon)) = match draft.noise {
             NoiseDraft::Multiplier(given) => (given, priced(given)?),
-            NoiseDraft::Epsilon(given) => calibrate(given, delta, of, priced)?,
+            NoiseDraft::Epsilon(given) => {
+                let found = calibrate(given, delta, of, priced)?;
+                match parts.sampling {
+                    Sampling::Poisson { .. } => lower(given, found, priced),
+                    _ => found,
+                }
+            }
         };
         Ok(Self {
             event,
@@ -127,12 +110,25 @@ impl Plan {
 
     /// The most that one example may add to a sum, in L2.
     pub fn clip_norm(&self) -> f64 {
-        self.parts.clip_norm
+        self.parts.clip.norm
     }
 
-    /// The step of the grid that sums are on: a power of two.
+    /// The step of the grid that sums are on: a power of two. Where the clip norm moves, that of the first step.
     pub fn grid(&self) -> f64 {
-        power(self.parts.grid_exponent)
+        self.parts.clip.grid()
+    }
+
+    /// The step of the grid that goes with another clip norm: as far below it, so that noise and rounding have the same share in it.
+    pub fn grid_of(&self, norm: f64) -> Result<f64> {
+        Ok(ClipUnits::new(norm)?.grid())
+    }
+
+    /// The clip norm of the first step, and how it moves; `None` if it stays.
+    pub fn adaptive(&self) -> Result<Option<AdaptiveQuantile>> {
+        let moves = |adaptive: &adaptive::Adaptive| {
+            AdaptiveQuantile::new(self.clip_norm(), adaptive.quantile, adaptive.rate)
+        };
+        Ok(self.parts.adaptive.as_ref().map(moves).transpose()?)
     }
 
     /// Standard deviation over clip norm.
@@ -153,7 +149,7 @@ impl Plan {
 
     /// How likely an example is in a step, by itself.
     pub fn rate(&self) -> f64 {
-        rate(&self.parts.sampling)
+        self.parts.rate()
     }
 
     /// What all models up to and including that of step `taken` cost together, at the plan's delta. A statement about a number of steps that
@@ -172,34 +168,33 @@ impl Plan {
         Ok(Bracket::new(found.lower().min(upper), upper))
     }
 
-    /// Draws the batches of this run from `examples` examples.
-    pub fn sampler(&self, examples: usize) -> Result<Sampler> {
-        self.sampler_after(examples, 0)
-    }
-
-    /// The same for a run of which so many steps were taken, lost ones included: a step that is taken twice costs twice. An epoch that was
-    /// begun is not begun again: such a run goes on after the *next* multiple of its length, and what was left of it is lost.
-    pub fn sampler_after(&self, examples: usize, taken: u64) -> Result<Sampler> {
+    /// Draws the batches of this run from `examples` examples. Uses the payment up: of one, there is one sampler. Of a run that was taken up
+    /// again it draws the steps that were not begun; an epoch that was begun is not begun again.
+    pub fn sampler(&self, examples: usize, payment: Payment) -> Result<Sampler> {
+        let run = self.event.fingerprint();
+        let begun = payment.use_up(&run)?;
         let Parts {
             sampling, steps, ..
         } = &self.parts;
-        let sampler = Sampler::new(sampling, self.examples_public, examples, *steps, taken)?;
-        Ok(sampler.of(self.event.fingerprint()))
+        let sampler = Sampler::new(sampling, self.examples_public, examples, *steps, begun)?;
+        Ok(sampler.of(run))
     }
 
     /// The noise of each step.
     pub fn noise(&self) -> Result<Noise> {
-        let scale = self.parts.scale(self.noise_multiplier)?;
-        let distance = self.parts.distance();
-        let either = match self.parts.relation {
-            Neighbours::AddRemove => Either::AddRemove(gaussian(scale, distance)),
-            // There are no others: the accountant has refused them.
-            _ => Either::ReplaceOne(gaussian(scale, distance)),
+        let run = self.event.fingerprint();
+        Noise::new(&self.parts, self.noise_multiplier, run)
+    }
+
+    /// The guarantee as an event: that the run is `(epsilon_upper, delta)`-DP, and nothing else. It covers the run, since that was proven of
+    /// it. For budgets that add up something in which a sample costs as much as everybody, as concentrated losses do.
+    pub fn guarantee(&self) -> Result<Event> {
+        let exact = |value: f64| Ratio::from_f64(value).ok_or(Error::Unbound);
+        let guarantee = Mechanism::Approximate {
+            epsilon: exact(self.epsilon.upper())?,
+            delta: Probability::new(exact(self.delta.value())?)?,
         };
-        Ok(Noise {
-            either,
-            run: self.event.fingerprint(),
-        })
+        Ok(Event::new(self.parts.relation, guarantee))
     }
 
     /// What a dry run shows.
@@ -211,16 +206,18 @@ impl Plan {
             noise_multiplier: self.noise_multiplier,
             steps: self.parts.steps,
             rate: self.rate(),
-            sampler: match self.parts.sampling {
-                Sampling::Poisson { .. } => "poisson",
-                Sampling::FixedSize { .. } => "fixed_size",
-                Sampling::BallsInBins { .. } => "balls_in_bins",
-                Sampling::Shuffled { .. } => "shuffled",
-                _ => "all",
-            },
+            sampler: self.parts.word(),
             relation: self.parts.relation,
-            clip_norm: self.parts.clip_norm,
+            clip_norm: self.clip_norm(),
             expected_batch: self.expected_batch(),
+            adaptive: self.parts.adaptive.as_ref().and_then(|adaptive| {
+                Some(AdaptiveSummary {
+                    quantile: adaptive.quantile,
+                    clip_rate: adaptive.rate,
+                    count_noise: adaptive.count_noise,
+                    sum_noise_multiplier: adaptive.pair(self.noise_multiplier).ok()?.sum,
+                })
+            }),
         }
     }
 }
@@ -249,164 +246,23 @@ pub struct Summary {
     pub clip_norm: f64,
     /// What sums are divided by.
     pub expected_batch: f64,
+    /// How the clip norm moves, if it does. The noise multiplier above is that of sum and count together.
+    #[serde(flatten)]
+    pub adaptive: Option<AdaptiveSummary>,
 }
 
-/// Adds the noise of one step. Made by its plan alone; each release uses up a batch of the same plan, and a sampler draws as many of these as
-/// steps were paid for.
-pub struct Noise {
-    either: Either,
-    run: Fingerprint,
-}
-
-enum Either {
-    AddRemove(RoundedGaussian<AddRemove>),
-    ReplaceOne(RoundedGaussian<ReplaceOne>),
-}
-
-impl Noise {
-    /// Spends one step of the plan: the sum of this batch, in units of the grid. Refused for a batch of another plan, whose event says
-    /// nothing about this noise.
-    pub fn release(
-        &self,
-        batch: Batch,
-        sum: Secret<Vec<i64>>,
-        entropy: &mut impl Entropy,
-    ) -> Result<Release<Vec<i64>>> {
-        self.check(batch)?;
-        Ok(match &self.either {
-            Either::AddRemove(noise) => noise.release(sum, entropy)?,
-            Either::ReplaceOne(noise) => noise.release(sum, entropy)?,
-        })
-    }
-
-    /// The same on several threads.
-    pub fn release_on<E: Entropy<Bits: Send>>(
-        &self,
-        threads: NonZeroUsize,
-        batch: Batch,
-        sum: Secret<Vec<i64>>,
-        entropy: &mut E,
-    ) -> Result<Release<Vec<i64>>> {
-        self.check(batch)?;
-        Ok(match &self.either {
-            Either::AddRemove(noise) => noise.release_on(threads, sum, entropy)?,
-            Either::ReplaceOne(noise) => noise.release_on(threads, sum, entropy)?,
-        })
-    }
-
-    /// Uses up the batch. What is compared is public: both are events.
-    fn check(&self, batch: Batch) -> Result<()> {
-        if *batch.run() == self.run {
-            return Ok(());
-        }
-        Err(OTHER_PLAN.into())
-    }
-}
-
-fn gaussian<R: Relation>(scale: Scale, distance: Ratio) -> RoundedGaussian<R> {
-    RoundedGaussian::new(scale, Sensitivity::<L2, R>::new(distance))
-}
-
-impl Parts {
-    fn new(draft: &Draft, sampling: Sampling) -> Result<Self> {
-        let clip_norm = draft.clip_norm;
-        let refused = Error::OutOfRange {
-            what: "clip",
-            given: clip_norm,
-            range: CLIP_RANGE,
-        };
-        let clip = Ratio::from_f64(clip_norm).ok_or(refused)?;
-        let grid_exponent = exponent(clip_norm) - GRID_BITS;
-        Ok(Self {
-            sampling,
-            steps: draft.steps,
-            clip_norm,
-            clip_units: &clip * &Ratio::power_of_two(-grid_exponent),
-            grid_exponent,
-            relation: draft.relation,
-        })
-    }
-
-    /// The noise scale in units of the grid.
-    fn scale(&self, multiplier: f64) -> Result<Scale> {
-        let refused = Error::OutOfRange {
-            what: "noise_multiplier",
-            given: multiplier,
-            range: NOISE_RANGE,
-        };
-        let multiplier = Ratio::from_f64(multiplier).ok_or(refused)?;
-        Ok(Scale::new(&multiplier * &self.clip_units)?)
-    }
-
-    /// How far samples are apart that differ in one example, in units of the grid.
-    fn distance(&self) -> Ratio {
-        match self.relation {
-            Neighbours::AddRemove => self.clip_units.clone(),
-            // Also for relations that are not known here, which the accountant refuses.
-            _ => &self.clip_units + &self.clip_units,
-        }
-    }
-
-    fn event(&self, multiplier: f64, steps: u64) -> Result<Event> {
-        let distance = self.distance();
-        let inner = Mechanism::Gaussian {
-            scale: self.scale(multiplier)?,
-            sensitivity_l2_square: &distance * &distance,
-        };
-        let run = Mechanism::Sampled {
-            sampling: self.sampling.clone(),
-            steps,
-            inner: Box::new(inner),
-        };
-        Ok(Event::new(self.relation, run))
-    }
-}
-
-/// The least noise whose price keeps the target, a short number. What the search found was tried, and what is rounded up is tried again: its
-/// price is the one that counts.
-fn calibrate(
-    epsilon: f64,
-    delta: Delta,
-    of: impl Fn(f64) -> Result<Event>,
-    priced: impl Fn(f64) -> Result<Priced>,
-) -> Result<(f64, Priced)> {
-    let compose = |multiplier: f64| match of(multiplier) {
-        Ok(event) => composition(&event),
-        Err(_) => Err(OUT_OF_REACH),
-    };
-    let found = least_noise(compose, Target::new(epsilon, delta.value())?)?;
-    let mut multiplier = (found.bounds.upper() * NOISE_UNIT).ceil() / NOISE_UNIT;
-    for _ in 0..RAISES {
-        let price = priced(multiplier)?;
-        if price.1.upper() <= epsilon {
-            return Ok((multiplier, price));
-        }
-        multiplier = (multiplier * (1.0 + 1e-6) * NOISE_UNIT).ceil() / NOISE_UNIT;
-    }
-    let what = "noise_multiplier";
-    Err(whit_accounting::Error::Unverified { what }.into())
-}
-
-/// How likely an example is in a step, by itself.
-fn rate(sampling: &Sampling) -> f64 {
-    match sampling {
-        Sampling::Poisson { rate } => rate.ratio().to_f64_up(),
-        Sampling::FixedSize { size, of } => *size as f64 / *of as f64,
-        Sampling::BallsInBins { bins: count } | Sampling::Shuffled { batches: count } => {
-            1.0 / *count as f64
-        }
-        _ => 1.0,
-    }
-}
-
-/// The exponent of a positive normal float: the largest `e` with `2^e <= value`.
-fn exponent(value: f64) -> i32 {
-    ((value.to_bits() >> 52) & 0x7ff) as i32 - 1023
-}
-
-/// `2^exponent`, for exponents of normal floats.
-fn power(exponent: i32) -> f64 {
-    f64::from_bits(((exponent + 1023) as u64) << 52)
+/// A clip norm that moves, in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct AdaptiveSummary {
+    /// The share of gradients that are to be below the clip norm.
+    pub quantile: f64,
+    /// How fast it moves.
+    pub clip_rate: f64,
+    /// The noise of the number of gradients below it.
+    pub count_noise: f64,
+    /// The noise of the sum, over the clip norm.
+    pub sum_noise_multiplier: f64,
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! Plans cost what golden values say, hold together, and are refused with what would pass.
 
+use std::num::NonZeroUsize;
+
 use super::*;
 use crate::draft::SamplerDraft;
-use whit_core::Fault;
+use crate::payment::Uncharged;
+use whit_core::{Fault, Secret};
 use whit_testkit::Seeded;
 
 /// The published run on MNIST that a vector prices (pub-028): 256 of 60,000, 60 epochs, noise 1.1.
@@ -13,11 +16,16 @@ fn mnist() -> Draft {
         },
         steps: 14_062,
         clip_norm: 1.5,
+        adaptive: None,
         noise: NoiseDraft::Multiplier(1.1),
         delta: 1e-5,
         relation: Neighbours::AddRemove,
         examples_public: 60_000,
     }
+}
+
+fn paid(plan: &Plan, examples: usize) -> Result<Sampler> {
+    plan.sampler(examples, Payment::uncharged(plan, Uncharged))
 }
 
 fn plan(draft: &Draft) -> Plan {
@@ -69,9 +77,7 @@ fn noise_and_event_are_one() {
             };
             let noise = plan.noise().expect("in range");
             let mut entropy = Seeded::new(1);
-            let batch = plan
-                .sampler(5)
-                .and_then(|mut sampler| sampler.draw(&mut entropy));
+            let batch = paid(&plan, 5).and_then(|mut sampler| sampler.draw(&mut entropy));
             let released =
                 noise.release(batch.expect("paid"), Secret::new(vec![0; 3]), &mut entropy);
             let said = released.expect("released").event().clone();
@@ -109,9 +115,7 @@ fn noise_has_its_scale() {
     });
     let noise = plan.noise().expect("in range");
     let mut entropy = Seeded::new(4);
-    let batch = plan
-        .sampler(9)
-        .and_then(|mut sampler| sampler.draw(&mut entropy));
+    let batch = paid(&plan, 9).and_then(|mut sampler| sampler.draw(&mut entropy));
     let zeros = Secret::new(vec![0_i64; 2000]);
     let two = NonZeroUsize::new(2).expect("two");
     let released = noise.release_on(two, batch.expect("paid"), zeros, &mut entropy);
@@ -173,7 +177,7 @@ fn every_sampler_has_a_plan_under_its_relation() {
         assert_eq!((summary.sampler, summary.rate), (word, rate));
         assert_eq!(plan.expected_batch(), rate * 1000.0);
         let mut entropy = Seeded::new(6);
-        let mut drawn = plan.sampler(1000).expect("made");
+        let mut drawn = paid(&plan, 1000).expect("made");
         for _ in 0..4 {
             assert!(drawn.draw(&mut entropy).is_ok());
         }
@@ -299,21 +303,13 @@ fn bad_numbers_are_refused_with_what_would_pass() {
     );
 }
 
-#[test]
-fn floats_have_the_exponents_of_their_powers() {
-    for value in [1.0, 1.5, 2.0, 1e-9, 1e9, 0.7] {
-        let e = exponent(value);
-        assert!(power(e) <= value && value < 2.0 * power(e), "{value}");
-    }
-}
-
 /// 256 on average: in five hundred batches of the declared number of examples none reaches the cap.
 #[test]
 fn batches_stay_below_the_cap() {
     let plan = plan(&mnist());
     let cap = plan.batch_cap() as usize;
     assert_eq!(cap, 448);
-    let mut sampler = plan.sampler(60_000).expect("made");
+    let mut sampler = paid(&plan, 60_000).expect("made");
     let mut entropy = Seeded::new(11);
     for _ in 0..500 {
         let batch = sampler.draw(&mut entropy).expect("paid");
@@ -325,9 +321,7 @@ fn batches_stay_below_the_cap() {
 #[test]
 fn a_batch_is_not_released_with_the_noise_of_another_plan() {
     let drawn = |plan: &Plan, entropy: &mut Seeded| {
-        let batch = plan
-            .sampler(9)
-            .and_then(|mut sampler| sampler.draw(entropy));
+        let batch = paid(plan, 9).and_then(|mut sampler| sampler.draw(entropy));
         batch.expect("paid")
     };
     let zeros = || Secret::new(vec![0_i64; 3]);
@@ -346,7 +340,7 @@ fn a_batch_is_not_released_with_the_noise_of_another_plan() {
     for other in [cheap, plan(&few)] {
         let batch = drawn(&other, &mut entropy);
         let refused = noise.release(batch, zeros(), &mut entropy);
-        assert!(refused.is_err_and(|error| error.kind() == whit_core::FaultKind::Refused));
+        assert!(refused.is_err_and(|error| error == Error::OtherPlan));
         let two = NonZeroUsize::new(2).expect("two");
         let batch = drawn(&other, &mut entropy);
         assert!(noise.release_on(two, batch, zeros(), &mut entropy).is_err());
@@ -354,4 +348,112 @@ fn a_batch_is_not_released_with_the_noise_of_another_plan() {
     // The same plan made twice is the same plan.
     let batch = drawn(&plan(&mnist()), &mut entropy);
     assert!(noise.release(batch, zeros(), &mut entropy).is_ok());
+}
+
+/// The count is part of the event: sum and count together cost what the multiplier costs, and leaving the count out would cost less.
+#[test]
+fn a_clip_norm_that_moves_is_paid_for() {
+    let adaptive = crate::draft::AdaptiveDraft {
+        quantile: 0.5,
+        rate: 0.2,
+        count_noise: 1.0,
+    };
+    for relation in [Neighbours::AddRemove, Neighbours::ReplaceOne] {
+        let steady = Draft {
+            relation,
+            steps: 100,
+            ..mnist()
+        };
+        let moves = Draft {
+            adaptive: Some(adaptive),
+            ..steady.clone()
+        };
+        let (steady, moving) = (plan(&steady), plan(&moves));
+        let (one, other) = (steady.epsilon().upper(), moving.epsilon().upper());
+        assert!(other <= one && other > one * (1.0 - 1e-5), "{one} {other}");
+        let shown = moving.summary().adaptive.expect("it moves");
+        let sum = shown.sum_noise_multiplier;
+        let effective = (sum.powi(-2) + 0.25).powf(-0.5);
+        let asked = 1.1..1.1 * (1.0 + 1e-6);
+        assert!(asked.contains(&effective), "{effective}");
+        let alone = plan(&Draft {
+            noise: NoiseDraft::Multiplier(sum),
+            ..Draft {
+                adaptive: None,
+                ..moves
+            }
+        });
+        assert!(alone.epsilon().upper() < 0.95 * other);
+    }
+}
+
+/// Noise is that of the pair, in the units of whatever norm a step has; what each release says of itself is in the event.
+#[test]
+fn both_releases_of_a_step_add_up_to_its_event() {
+    let draft = Draft {
+        adaptive: Some(crate::draft::AdaptiveDraft {
+            quantile: 0.5,
+            rate: 0.2,
+            count_noise: 1.0,
+        }),
+        steps: 10,
+        ..mnist()
+    };
+    let plan = plan(&draft);
+    let noise = plan.noise().expect("in range");
+    let mut entropy = Seeded::new(1);
+    let mut sampler = paid(&plan, 5).expect("rows");
+    let of = |event: &Event| match event.mechanism() {
+        Mechanism::Gaussian {
+            scale,
+            sensitivity_l2_square,
+        } => sensitivity_l2_square
+            .checked_div(&(scale.ratio() * scale.ratio()))
+            .expect("noise"),
+        other => panic!("{other:?}"),
+    };
+    for norm in [1.5, 0.3, 1e-9, 1e9] {
+        let batch = sampler.draw(&mut entropy).expect("paid");
+        let secrets = (Secret::new(vec![0; 3]), Secret::new(0));
+        let both = noise.release_both(NonZeroUsize::MIN, batch, norm, secrets, &mut entropy);
+        let both = both.expect("released");
+        let Mechanism::Sampled { inner, .. } = plan.event().mechanism() else {
+            panic!("a run");
+        };
+        let whole = of(&Event::new(plan.relation(), (**inner).clone()));
+        assert_eq!(&of(both.sum.event()) + &of(both.count.event()), whole);
+    }
+    // The sum alone is not what this plan releases, nor is a pair what a steady one does.
+    let batch = sampler.draw(&mut entropy).expect("paid");
+    let alone = noise.release(batch, Secret::new(vec![0; 3]), &mut entropy);
+    assert_eq!(alone.err(), Some(Error::Unbound));
+    let steady = super::Plan::new(&Draft {
+        adaptive: None,
+        ..draft
+    });
+    let steady = steady.expect("a plan");
+    let batch = paid(&steady, 5).and_then(|mut sampler| sampler.draw(&mut entropy));
+    let secrets = (Secret::new(vec![0; 3]), Secret::new(0));
+    let pair = steady.noise().expect("in range").release_both(
+        NonZeroUsize::MIN,
+        batch.expect("paid"),
+        1.5,
+        secrets,
+        &mut entropy,
+    );
+    assert_eq!(pair.err(), Some(Error::Unbound));
+}
+
+/// Above `steps · ln(1/(1-rate))` removing an example has no loss at all, and a coarser search would leave a tenth of epsilon unused.
+#[test]
+fn calibrated_noise_is_tight_for_large_targets_too() {
+    let draft = Draft {
+        sampler: SamplerDraft::Poisson { rate: 0.01 },
+        steps: 100,
+        noise: NoiseDraft::Epsilon(2.0),
+        ..mnist()
+    };
+    assert!(2.0 > 100.0 * (1.0_f64 / 0.99).ln());
+    let found = plan(&draft).epsilon().upper();
+    assert!(found <= 2.0 && found > 1.999, "{found}");
 }

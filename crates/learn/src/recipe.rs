@@ -22,7 +22,7 @@
 //! sampler = "poisson"    # or "fixed_size" (size), "balls_in_bins" (bins), "shuffled" (batches), "all"
 //! rate = 0.01
 //! steps = 1000
-//! clip = 1.0
+//! clip = 1.0             # of the first step, with clipping = "adaptive" (quantile, clip_rate, count_noise)
 //! epsilon = 3.0          # or noise_multiplier
 //! delta = 1e-5
 //!
@@ -43,13 +43,16 @@ use sha2::{Digest, Sha256};
 use whit_core::Secret;
 
 use crate::card::Search;
-use crate::checkpoint::Run;
+use crate::checkpoint::{Place, Run};
+use crate::clip::Clip;
+use crate::clipped_sum::ClippedSum;
 use crate::data::{Classes, Dataset, Declaration};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::model::{Architecture, Model, init};
 use crate::network::Network;
 use crate::optimizer::{Average, Optimizer};
+use crate::payment::Payment;
 use crate::plan::Plan;
 use crate::schedule::Schedule;
 use crate::train::{Method, Trainer};
@@ -115,22 +118,61 @@ impl Recipe {
         }
     }
 
-    /// The run on these data, before its first step, and the network that it trains.
+    /// The run on these data, before its first step, and the network that it trains. Nobody keeps it.
     pub fn trainer(
         &self,
         plan: &Plan,
         data: Secret<Dataset>,
         threads: NonZeroUsize,
+        payment: Payment,
     ) -> Result<(Trainer, Architecture)> {
+        let (data, architecture, network) = self.network(data)?;
+        let method = self.method(network.param_len(), threads)?;
+        let parameters = self.initial(&architecture);
+        let trainer = Trainer::new(plan, network, parameters, data, method, payment)?;
+        Ok((trainer, architecture))
+    }
+
+    /// The run that was begun in a place, and the network that it trains.
+    pub fn trainer_kept(
+        &self,
+        plan: &Plan,
+        data: Secret<Dataset>,
+        threads: NonZeroUsize,
+        place: Place,
+        interval: NonZeroUsize,
+    ) -> Result<(Trainer, Architecture)> {
+        let (data, architecture, network) = self.network(data)?;
+        let method = self.method(network.param_len(), threads)?;
+        let trainer = Trainer::kept(plan, network, data, method, place, interval)?;
+        Ok((trainer, architecture))
+    }
+
+    fn network(&self, data: Secret<Dataset>) -> Result<(Secret<Dataset>, Architecture, Network)> {
         // Shape and classes are public.
         let data = data.expose();
         let (architecture, loss) = self.architecture(data.shape(), data.classes())?;
         let network = Network::from_specs(architecture.layers(), loss)?;
-        let method = self.method(network.param_len(), threads)?;
-        let parameters = init(architecture.layers(), self.model.seed.unwrap_or(0));
-        let data = Secret::new(data);
-        let trainer = Trainer::new(plan, network, parameters, data, method)?;
-        Ok((trainer, architecture))
+        Ok((Secret::new(data), architecture, network))
+    }
+
+    /// The parameters before the first step, from the plan's seed.
+    pub fn initial(&self, architecture: &Architecture) -> Vec<f32> {
+        init(architecture.layers(), self.model.seed.unwrap_or(0))
+    }
+
+    /// Refuses what can be refused by what is public about the data, and gives the network for examples of this shape.
+    pub fn check(&self, plan: &Plan, shape: &[usize]) -> Result<Architecture> {
+        if let Some(test) = &self.test {
+            test.check()?;
+        }
+        self.method(0, NonZeroUsize::MIN)?;
+        let classes = self.data.classes.as_ref().map(Classes::count);
+        let (architecture, loss) = self.architecture(shape, classes)?;
+        let network = Network::from_specs(architecture.layers(), loss)?;
+        let clip = Clip::flat(plan.clip_norm())?;
+        ClippedSum::new(&network, clip, plan.grid(), plan.batch_cap())?;
+        Ok(architecture)
     }
 
     /// Clipping and optimizer for a model of so many parameters.

@@ -107,6 +107,12 @@ fn what_is_not_meant_is_refused() {
         "plan_field_unused",
         "leave `gamma` out",
     );
+    check(
+        &with("quantile = 0.5"),
+        "",
+        "plan_field_unused",
+        "leave `quantile` out",
+    );
     check(PLAN, "[optimizer]\nkind = 'lion'", "plan_word", "adam");
     check(
         PLAN,
@@ -132,6 +138,27 @@ fn what_is_not_meant_is_refused() {
     let error = recipe.plan().expect_err("no public number");
     assert_eq!(error.code(), "plan_field_missing");
     assert!(error.suggestion().contains("n_public = 60000"));
+}
+
+#[test]
+fn a_clip_norm_that_moves_has_usual_numbers() {
+    let with = |line: &str| read(&format!("{PLAN}\nclipping = 'adaptive'\n{line}"), "");
+    let shown = |recipe: Recipe| {
+        let plan = recipe.plan().expect("a plan");
+        let method = recipe.method(15, NonZeroUsize::MIN).expect("usual");
+        assert_eq!(method.clipping, Clipping::Flat);
+        plan.summary().adaptive.expect("it moves")
+    };
+    let usual = shown(with(""));
+    // A twentieth of the expected hundred.
+    let numbers = (usual.quantile, usual.clip_rate, usual.count_noise);
+    assert_eq!(numbers, (0.5, 0.2, 5.0));
+    let own = shown(with("quantile = 0.9\nclip_rate = 0.1\ncount_noise = 7"));
+    let numbers = (own.quantile, own.clip_rate, own.count_noise);
+    assert_eq!(numbers, (0.9, 0.1, 7.0));
+    let refused = with("count_noise = 1.0").plan().expect_err("too dear");
+    assert_eq!(refused.code(), "count_noise");
+    assert!(refused.suggestion().contains("above 2"), "{refused}");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! **Claim.** Whoever sees the parameters after every step, the evaluations on public data and all that is shown on the way, sees a
 //! function of the releases that the plan's event describes, and of public numbers.
 //! **Proof.** 1. *Initial parameters* are given, from a public seed. 2. *Each step* draws a batch and its dropout seed from fresh entropy;
-//! neither looks at the data. The sum of a batch is that of [`ClippedSum`], whose [`norm_upper`](ClippedSum::norm_upper) is at most the plan's
+//! neither looks at the data. There are as many as were paid for, since the sampler is that of a [`Payment`]. The sum of a batch is that of [`ClippedSum`], whose [`norm_upper`](ClippedSum::norm_upper) is at most the plan's
 //! clip norm and whose grid is the plan's: both are checked when a trainer is made. So it is what [`plan`](crate::plan) requires, and it
 //! leaves through [`Noise`] only, which uses the batch up. An empty batch has the sum zero and is released with noise as any other. 3. *The
 //! optimizer* gets the release, the grid and the expected batch size of the plan; so the parameters after the step are post-processing.
@@ -14,12 +14,13 @@
 //!
 //! **Same bits on any number of threads**, for the same entropy: sums are of integers, and noise is drawn in blocks of a fixed size.
 
+mod kept;
+
 use std::num::NonZeroUsize;
 
-use whit_core::{Bits, Entropy, Mechanism, Sampling, Secret};
+use whit_core::{Bits, Entropy, Secret};
 
-use crate::checkpoint::{Checkpoint, CheckpointError, Place, Run};
-use crate::clip::Clip;
+use crate::clip::{AdaptiveQuantile, Clip};
 use crate::clipped_sum::{BatchRows, ClippedSum, Memory, Summed};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
@@ -27,18 +28,13 @@ use crate::evaluate::{Evaluation, evaluate};
 use crate::loss::Loss;
 use crate::network::Network;
 use crate::optimizer::{Average, Optimizer};
+use crate::payment::{Payer, Payment};
 use crate::plan::{Noise, Plan};
 use crate::sampler::Sampler;
+use kept::Kept;
 
 /// The most examples of a data set: every batch of them can be summed, so that no step fails for the size of its batch.
 const EXAMPLES_MAX: u32 = 1 << 25;
-
-/// The names under which a checkpoint keeps the optimizer.
-const FIRST: &str = "first";
-const SECOND: &str = "second";
-const AVERAGE: &str = "average";
-const TAKEN: &str = "taken";
-const AVERAGED: &str = "averaged";
 
 /// How a gradient is clipped to the plan's norm.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,8 +71,12 @@ pub struct Trainer {
     data: Secret<Dataset>,
     sum: ClippedSum,
     noise: Noise,
+    /// Set where the clip norm moves.
+    moving: Option<AdaptiveQuantile>,
     /// `None` once all steps were begun.
     sampler: Option<Sampler>,
+    payer: Payer,
+    kept: Option<Kept>,
     method: Method,
     parameters: Vec<f32>,
     memory: Memory,
@@ -84,11 +84,25 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// A run before its first step. All that can be refused is refused here; `parameters` are the initial ones, from a public seed.
+    /// A run before its first step, which nobody keeps: if it is stopped, what was paid is spent. All that can be refused is refused here;
+    /// `parameters` are the initial ones, from a public seed.
     pub fn new(
         plan: &Plan,
         network: Network,
         parameters: Vec<f32>,
+        data: Secret<Dataset>,
+        method: Method,
+        payment: Payment,
+    ) -> Result<Self> {
+        let payer = payment.payer().clone();
+        let whole = (parameters, payer, Some(payment));
+        Self::assemble(plan, network, whole, data, method)
+    }
+
+    fn assemble(
+        plan: &Plan,
+        network: Network,
+        (parameters, payer, payment): (Vec<f32>, Payer, Option<Payment>),
         data: Secret<Dataset>,
         method: Method,
     ) -> Result<Self> {
@@ -99,6 +113,15 @@ impl Trainer {
             Clipping::PerLayer => Clip::per_layer_even(norm, network.trained_layers()),
             Clipping::Automatic { gamma } => Clip::automatic(norm, gamma),
         }?;
+        let moving = plan.adaptive()?;
+        if moving.is_some() && method.clipping != Clipping::Flat {
+            return Err(Error::Field {
+                of: "a clip norm that moves",
+                field: "clipping",
+                missing: false,
+                passes: "",
+            });
+        }
         let sum = ClippedSum::new(&network, clip, plan.grid(), plan.batch_cap())?;
         // What the plan's proof requires of whoever sums.
         if sum.norm_upper() > norm || sum.grid() != plan.grid() {
@@ -110,9 +133,13 @@ impl Trainer {
         if data.rows() > most as usize {
             return Err(Error::TooManyExamples { most });
         }
+        let sampler = payment.map(|payment| plan.sampler(data.rows(), payment));
         Ok(Self {
-            sampler: Some(plan.sampler(data.rows())?),
+            sampler: sampler.transpose()?,
             noise: plan.noise()?,
+            moving,
+            payer,
+            kept: None,
             plan: plan.clone(),
             network,
             data: Secret::new(data),
@@ -124,38 +151,9 @@ impl Trainer {
         })
     }
 
-    /// Goes on from a checkpoint of the same run: steps that were begun and not kept are lost. A checkpoint that does not count the steps
-    /// that were taken here is refused, since they would be taken twice.
-    fn restore(&mut self, checkpoint: &Checkpoint) -> Result<()> {
-        let damaged = || Error::from(CheckpointError::Damaged);
-        if checkpoint.run().event != *self.plan.event() {
-            return Err(CheckpointError::OtherPlan.into());
-        }
-        let vector = |name| checkpoint.vectors.get(name).cloned().unwrap_or_default();
-        let count = |name| match checkpoint.scalars.get(name) {
-            Some(&count) if count >= 0.0 => Ok(count as u64),
-            None => Ok(0),
-            _ => Err(damaged()),
-        };
-        self.network.checked(&checkpoint.parameters)?;
-        let begun = checkpoint.steps_begun();
-        if begun < self.taken() {
-            return Err(Error::Unbound);
-        }
-        // At the end of a run there is nothing to draw, wherever its last epoch was cut.
-        self.sampler = match begun < self.plan.steps() {
-            true => Some(self.plan.sampler_after(self.rows(), begun)?),
-            false => None,
-        };
-        if checkpoint.steps_kept() > 0 {
-            let state = [vector(FIRST), vector(SECOND)];
-            self.method.optimizer.restore(count(TAKEN)?, state)?;
-            if let Some(average) = &mut self.method.average {
-                average.restore(count(AVERAGED)?, vector(AVERAGE))?;
-            }
-        }
-        self.parameters.clone_from(&checkpoint.parameters);
-        Ok(())
+    /// Who has paid for this run.
+    pub fn payer(&self) -> &Payer {
+        &self.payer
     }
 
     /// How many steps were begun, those before a crash included: what epsilon so far is about.
@@ -182,10 +180,38 @@ impl Trainer {
         evaluate(&self.network, &self.parameters(), public)
     }
 
-    /// Takes one step of the plan.
+    /// Takes one step of the plan, once it is counted where the run is kept.
     pub fn step<E: Entropy<Bits: Send>>(&mut self, entropy: &mut E) -> Result<()> {
         let steps = self.plan.steps();
+        if self.sampler.is_none() {
+            return Err(Error::StepsTaken { steps });
+        }
+        self.count()?;
+        self.take(entropy)?;
+        if let Some(kept) = &mut self.kept {
+            kept.fresh += 1;
+        }
+        if self.taken() >= steps {
+            self.keep()?;
+        }
+        Ok(())
+    }
+
+    fn take<E: Entropy<Bits: Send>>(&mut self, entropy: &mut E) -> Result<()> {
+        let steps = self.plan.steps();
         let sampler = self.sampler.as_mut().ok_or(Error::StepsTaken { steps })?;
+        let norm = match &self.moving {
+            // What was released before has moved it, so that all of this is public.
+            Some(moving) => {
+                let grid = self.plan.grid_of(moving.norm())?;
+                self.sum = self.sum.with_clip(&self.network, moving.clip()?, grid)?;
+                moving.norm()
+            }
+            None => self.plan.clip_norm(),
+        };
+        if self.sum.norm_upper() > norm {
+            return Err(Error::Unbound);
+        }
         let batch = sampler.draw(entropy)?;
         let mut bits = entropy.open()?;
         let seeds: Vec<u64> = batch.expose().iter().map(|_| bits.word()).collect();
@@ -195,20 +221,31 @@ impl Trainer {
             rows: batch.expose(),
             seeds: &seeds,
         };
-        let Summed { sum, below: _ } = self.sum.sum(
+        let threads = self.method.threads;
+        let Summed { sum, below } = self.sum.sum(
             &self.network,
             &self.parameters,
             rows,
-            self.method.threads.get(),
+            threads.get(),
             &mut self.memory,
             std::mem::take(&mut self.buffer),
         )?;
-        let release = self
-            .noise
-            .release_on(self.method.threads, batch, sum, entropy)?;
+        let expected = self.plan.expected_batch();
+        let release = match &mut self.moving {
+            None => self.noise.release_on(threads, batch, sum, entropy)?,
+            Some(moving) => {
+                let secrets = (sum, below);
+                let both = self
+                    .noise
+                    .release_both(threads, batch, norm, secrets, entropy)?;
+                let count = both.count.value().first().copied().unwrap_or_default();
+                moving.update(count as f64 / (2.0 * expected) + 0.5);
+                both.sum
+            }
+        };
         // The rest is post-processing, by public numbers.
         let noisy = release.into_value();
-        let unit = self.plan.grid() / self.plan.expected_batch();
+        let unit = self.sum.grid() / expected;
         let optimizer = &mut self.method.optimizer;
         optimizer.step(&mut self.parameters, &noisy, unit)?;
         if let Some(average) = &mut self.method.average {
@@ -230,61 +267,6 @@ impl Trainer {
         }
         Ok(())
     }
-
-    /// The same, kept in a place: about every `interval` steps the run is written there, and no step is taken before the place has
-    /// counted it. What was kept there before goes on. Gives what is kept at the end.
-    pub fn run_kept<E: Entropy<Bits: Send>>(
-        &mut self,
-        place: &Place,
-        run: Run,
-        interval: NonZeroUsize,
-        entropy: &mut E,
-        mut after: impl FnMut(&Self) -> Result<()>,
-    ) -> Result<Checkpoint> {
-        let mut checkpoint = match place.load()? {
-            Some(checkpoint) => checkpoint,
-            None => Checkpoint::new(run, self.parameters.clone()),
-        };
-        self.restore(&checkpoint)?;
-        let epoch = epoch(&self.plan);
-        let interval = (interval.get() as u64).next_multiple_of(epoch);
-        loop {
-            // Writes what was done before, and that the next ones are begun.
-            let granted = place.begin(&mut checkpoint, interval)?;
-            if granted == 0 {
-                return Ok(checkpoint);
-            }
-            for _ in 0..granted {
-                self.step(entropy)?;
-                after(self)?;
-            }
-            self.save(&mut checkpoint);
-            checkpoint.done(granted);
-        }
-    }
-
-    fn save(&self, checkpoint: &mut Checkpoint) {
-        checkpoint.parameters.clone_from(&self.parameters);
-        let optimizer = &self.method.optimizer;
-        let [first, second] = optimizer.state().map(<[f32]>::to_vec);
-        let mut keep = |name: &str, vector, count: Option<(&str, u64)>| {
-            checkpoint.vectors.insert(name.into(), vector);
-            if let Some((name, count)) = count {
-                checkpoint.scalars.insert(name.into(), count as f64);
-            }
-        };
-        keep(FIRST, first, Some((TAKEN, optimizer.taken())));
-        keep(SECOND, second, None);
-        if let Some(average) = &self.method.average {
-            let (taken, sums) = average.state();
-            keep(AVERAGE, sums.to_vec(), Some((AVERAGED, taken)));
-        }
-    }
-
-    /// For samplers alone.
-    fn rows(&self) -> usize {
-        self.data.as_ref().expose().rows()
-    }
 }
 
 /// Refuses data of another shape, or with other classes, than the network's. Both are public.
@@ -303,17 +285,6 @@ fn fits(network: &Network, data: &Dataset) -> Result<()> {
         return Err(Error::OtherAnswers { outputs, classes });
     }
     Ok(())
-}
-
-/// How many steps belong together: a deal of examples to steps is secret, and so not kept.
-fn epoch(plan: &Plan) -> u64 {
-    match plan.event().mechanism() {
-        Mechanism::Sampled {
-            sampling: Sampling::BallsInBins { bins: count } | Sampling::Shuffled { batches: count },
-            ..
-        } => (*count).max(1),
-        _ => 1,
-    }
 }
 
 #[cfg(test)]

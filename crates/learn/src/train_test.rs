@@ -1,13 +1,17 @@
 //! Runs learn, end when they are paid for, go on after a crash, and are the same on any number of threads.
 
+#![expect(clippy::disallowed_methods, reason = "files of the tests' own")]
+
 use tempfile::TempDir;
 use whit_core::Fault;
 use whit_testkit::{FailingEntropy, Seeded, SeededBits};
 
 use super::*;
+use crate::checkpoint::{Checkpoint, Place, Run};
 use crate::draft::{Draft, NoiseDraft, SamplerDraft};
 use crate::layer::{Activation, Dropout, Function, Layer, Linear};
 use crate::optimizer::Rule;
+use crate::payment::Uncharged;
 use crate::schedule::Schedule;
 
 /// Two classes on either side of a circle: no straight line tells them apart.
@@ -43,6 +47,7 @@ fn draft(sampler: SamplerDraft, steps: u64) -> Draft {
         sampler,
         steps,
         clip_norm: 1.0,
+        adaptive: None,
         noise: NoiseDraft::Multiplier(1.0),
         delta: 1e-5,
         relation: sampler.relation(),
@@ -70,7 +75,16 @@ fn trainer(plan: &Plan, data: Dataset, threads: usize) -> Trainer {
     let network = network(Some(0.1));
     let parameters = initial(&network);
     let method = method(&network, plan.steps(), threads);
-    Trainer::new(plan, network, parameters, Secret::new(data), method).expect("fits")
+    let payment = Payment::uncharged(plan, Uncharged);
+    Trainer::new(
+        plan,
+        network,
+        parameters,
+        Secret::new(data),
+        method,
+        payment,
+    )
+    .expect("fits")
 }
 
 fn nothing(_: &Trainer) -> Result<()> {
@@ -116,7 +130,8 @@ fn a_step_is_the_sum_and_the_noise_over_the_public_batch() {
     };
     // The parts, by hand, with the same coins.
     let mut entropy = Seeded::new(5);
-    let mut sampler = plan.sampler(1900).expect("rows");
+    let payment = || Payment::uncharged(&plan, Uncharged);
+    let mut sampler = plan.sampler(1900, payment()).expect("rows");
     let batch = sampler.draw(&mut entropy).expect("entropy");
     let mut bits = entropy.open().expect("entropy");
     let seeds: Vec<u64> = batch.expose().iter().map(|_| bits.word()).collect();
@@ -153,7 +168,8 @@ fn a_step_is_the_sum_and_the_noise_over_the_public_batch() {
         .collect();
     let start = parameters.clone();
     let data = Secret::new(data());
-    let mut trainer = Trainer::new(&plan, network, parameters, data, method).expect("fits");
+    let trainer = Trainer::new(&plan, network, parameters, data, method, payment());
+    let mut trainer = trainer.expect("fits");
     trainer.step(&mut Seeded::new(5)).expect("entropy");
     assert_eq!(trainer.parameters(), expected);
     assert_ne!(trainer.parameters(), start);
@@ -209,18 +225,30 @@ fn kept(plan: &Plan) -> Run {
     }
 }
 
-/// Takes a run up in a folder; it crashes before a step, if that is given. How many steps were taken this time, and the model.
+/// The run that is kept in a folder; it is begun if it was not.
+fn kept_trainer(folder: &TempDir, plan: &Plan, interval: usize) -> Trainer {
+    let place = Place::open(folder.path(), kept(plan)).expect("free");
+    let network = network(Some(0.1));
+    if !Place::is_begun(folder.path(), &kept(plan)) {
+        let payment = Payment::uncharged(plan, Uncharged);
+        place.start(payment, initial(&network)).expect("writable");
+    }
+    let method = method(&network, plan.steps(), 1);
+    let data = Secret::new(ring(2000, 1));
+    let interval = NonZeroUsize::new(interval).expect("not zero");
+    Trainer::kept(plan, network, data, method, place, interval).expect("fits")
+}
+
+/// Takes a run up in a folder; it crashes after a step, if that is given. How many steps were taken this time, and the model.
 fn take_up(
     folder: &TempDir,
     plan: &Plan,
     seed: u64,
     crash: Option<u64>,
-) -> (u64, Vec<f32>, Option<Checkpoint>) {
-    let place = Place::open(folder.path(), kept(plan)).expect("free");
-    let mut trainer = trainer(plan, ring(2000, 1), 1);
-    let interval = NonZeroUsize::new(4).expect("not zero");
+) -> (u64, Vec<f32>, Option<[u64; 2]>) {
+    let mut trainer = kept_trainer(folder, plan, 4);
     let (mut taken, mut entropy) = (0, Seeded::new(seed));
-    let ended = trainer.run_kept(&place, kept(plan), interval, &mut entropy, |_| {
+    let ended = trainer.run(&mut entropy, |_| {
         taken += 1;
         match Some(taken) == crash {
             true => Err(Error::Unbound),
@@ -228,7 +256,8 @@ fn take_up(
         }
     });
     assert_eq!(ended.is_err(), crash.is_some());
-    (taken, trainer.parameters(), ended.ok())
+    let counts = [trainer.taken(), trainer.steps_kept()];
+    (taken, trainer.parameters(), ended.ok().map(|()| counts))
 }
 
 #[test]
@@ -237,13 +266,9 @@ fn a_run_that_crashed_goes_on_and_takes_no_step_twice() {
     let plan = plan(20);
     let (first, ..) = take_up(&folder, &plan, 1, Some(6));
     // Eight steps were begun, six were taken and four are kept: twelve are left.
-    let (second, model, checkpoint) = take_up(&folder, &plan, 2, None);
+    let (second, model, counts) = take_up(&folder, &plan, 2, None);
     assert_eq!((first, second), (6, 12));
-    let checkpoint = checkpoint.expect("it ended");
-    assert_eq!(
-        (checkpoint.steps_begun(), checkpoint.steps_kept()),
-        (20, 16)
-    );
+    assert_eq!(counts.expect("it ended"), [20, 16]);
     // Once it has ended it takes no step, and gives the same model.
     let (third, same, _) = take_up(&folder, &plan, 3, None);
     assert_eq!((third, same), (0, model));
@@ -259,17 +284,47 @@ fn keeping_a_run_changes_no_bit_of_it() {
     assert_eq!((taken, model), (10, trainer.parameters()));
 }
 
+/// Whoever takes single steps is counted, too; and a step that fails is lost.
 #[test]
-fn a_checkpoint_that_does_not_count_what_was_taken_is_refused() {
+fn no_step_is_taken_before_it_is_counted() {
+    let folder = TempDir::new().expect("a folder");
+    let plan = plan(10);
+    let mut entropy = Seeded::new(4);
+    let counted = || {
+        let bytes = std::fs::read_dir(folder.path()).expect("there");
+        let path = bytes.map(|entry| entry.expect("listed").path());
+        let path = path.filter(|path| path.extension().is_some_and(|end| end == "checkpoint"));
+        let bytes = std::fs::read(path.last().expect("kept")).expect("readable");
+        let read = Checkpoint::decode(&bytes, &kept(&plan)).expect("whole");
+        (read.steps_begun(), read.steps_kept())
+    };
+    let mut trainer = kept_trainer(&folder, &plan, 3);
+    assert_eq!(counted(), (0, 0));
+    trainer.step(&mut entropy).expect("entropy");
+    assert_eq!((counted(), trainer.steps_kept()), ((3, 0), 1));
+    assert!(trainer.step(&mut FailingEntropy).is_err());
+    trainer.step(&mut entropy).expect("entropy");
+    trainer.step(&mut entropy).expect("entropy");
+    // Three were granted, of which one failed; the fourth is of the next three.
+    assert_eq!((counted(), trainer.steps_kept()), ((6, 2), 3));
+    drop(trainer);
+    let trainer = kept_trainer(&folder, &plan, 3);
+    assert_eq!((trainer.taken(), trainer.steps_kept()), (6, 2));
+}
+
+#[test]
+fn a_place_where_nothing_was_paid_for_has_no_run() {
     let folder = TempDir::new().expect("a folder");
     let plan = plan(10);
     let place = Place::open(folder.path(), kept(&plan)).expect("free");
-    let mut trainer = trainer(&plan, ring(2000, 1), 1);
-    let mut entropy = Seeded::new(4);
-    trainer.step(&mut entropy).expect("entropy");
-    let interval = NonZeroUsize::MIN;
-    let refused = trainer.run_kept(&place, kept(&plan), interval, &mut entropy, nothing);
-    assert_eq!(refused, Err(Error::Unbound));
+    let network = network(None);
+    let method = method(&network, 10, 1);
+    let data = Secret::new(ring(20, 1));
+    let made = Trainer::kept(&plan, network, data, method, place, NonZeroUsize::MIN);
+    assert_eq!(
+        made.err().map(|error| error.code()),
+        Some("checkpoint_not_begun")
+    );
 }
 
 /// A deal of examples to steps is secret and not kept, so that such runs are kept after whole epochs only.
@@ -279,10 +334,9 @@ fn runs_with_epochs_are_kept_after_whole_epochs() {
     let plan = Plan::new(&draft(SamplerDraft::Shuffled { batches: 5 }, 12)).expect("a plan");
     let (first, ..) = take_up(&folder, &plan, 1, Some(7));
     // Two epochs were begun, and one is kept; two steps of the third are left.
-    let (second, _, checkpoint) = take_up(&folder, &plan, 2, None);
+    let (second, _, counts) = take_up(&folder, &plan, 2, None);
     assert_eq!((first, second), (7, 2));
-    let checkpoint = checkpoint.expect("it ended");
-    assert_eq!((checkpoint.steps_begun(), checkpoint.steps_kept()), (12, 7));
+    assert_eq!(counts.expect("it ended"), [12, 7]);
     let (third, ..) = take_up(&folder, &plan, 3, None);
     assert_eq!(third, 0);
 }
@@ -293,7 +347,9 @@ fn data_that_the_network_does_not_take_are_refused() {
     let refused = |data: Dataset| {
         let network = network(None);
         let (parameters, method) = (initial(&network), method(&network, 2, 1));
-        let made = Trainer::new(&plan, network, parameters, Secret::new(data), method);
+        let payment = Payment::uncharged(&plan, Uncharged);
+        let data = Secret::new(data);
+        let made = Trainer::new(&plan, network, parameters, data, method, payment);
         made.err().expect("refused").code()
     };
     let three = Dataset::with_classes(vec![3], vec![0.0; 3], vec![0], 2).expect("fits");
@@ -310,7 +366,7 @@ fn what_is_kept_does_not_know_the_number_of_rows() {
     let plan = plan(2);
     let size = |rows: u32| {
         let mut trainer = trainer(&plan, ring(rows, 1), 1);
-        let mut checkpoint = Checkpoint::new(kept(&plan), trainer.parameters());
+        let mut checkpoint = Checkpoint::new(kept(&plan), Payer::Nobody, trainer.parameters());
         trainer.run(&mut Seeded::new(1), nothing).expect("entropy");
         trainer.save(&mut checkpoint);
         checkpoint.encode().len()
@@ -325,4 +381,71 @@ fn without_entropy_nothing_moves() {
     let before = trainer.parameters();
     assert!(trainer.step(&mut FailingEntropy).is_err());
     assert_eq!(trainer.parameters(), before);
+}
+
+fn moving(steps: u64) -> Plan {
+    let mut draft = draft(SamplerDraft::Poisson { rate: 0.1 }, steps);
+    draft.clip_norm = 100.0;
+    draft.adaptive = Some(crate::draft::AdaptiveDraft {
+        quantile: 0.5,
+        rate: 0.5,
+        count_noise: 10.0,
+    });
+    Plan::new(&draft).expect("a plan")
+}
+
+/// From a norm that clips nobody it comes down to where about half of the gradients are clipped, and stays there.
+#[test]
+fn a_clip_norm_that_moves_finds_its_quantile() {
+    let plan = moving(120);
+    let mut trainer = trainer(&plan, ring(2000, 1), 1);
+    let mut norms = Vec::new();
+    let ran = trainer.run(&mut Seeded::new(6), |trainer| {
+        norms.push(trainer.moving.as_ref().map_or(0.0, AdaptiveQuantile::norm));
+        Ok(())
+    });
+    assert_eq!(ran, Ok(()));
+    let last = norms[119];
+    assert!(norms[0] > 50.0 && last < 5.0 && last > 0.01, "{norms:?}");
+    assert_eq!(
+        trainer.sum.grid(),
+        plan.grid_of(norms[118]).expect("in range")
+    );
+}
+
+#[test]
+fn a_clip_norm_that_moves_is_kept() {
+    let folder = TempDir::new().expect("a folder");
+    let plan = moving(10);
+    let norm = |trainer: &Trainer| trainer.moving.as_ref().map(AdaptiveQuantile::norm);
+    let mut first = kept_trainer(&folder, &plan, 2);
+    let mut entropy = Seeded::new(5);
+    for _ in 0..4 {
+        first.step(&mut entropy).expect("entropy");
+    }
+    let (fourth, model) = (norm(&first), first.parameters());
+    // The fifth step writes what the fourth was.
+    first.step(&mut entropy).expect("entropy");
+    assert_ne!(norm(&first), fourth);
+    drop(first);
+    let again = kept_trainer(&folder, &plan, 2);
+    assert_eq!((norm(&again), again.parameters()), (fourth, model));
+    assert_eq!((again.taken(), again.steps_kept()), (6, 4));
+}
+
+#[test]
+fn a_clip_norm_that_moves_is_that_of_the_whole_gradient() {
+    let plan = moving(10);
+    let network = network(None);
+    let method = Method {
+        clipping: Clipping::PerLayer,
+        ..method(&network, 10, 1)
+    };
+    let (parameters, data) = (initial(&network), Secret::new(ring(20, 1)));
+    let payment = Payment::uncharged(&plan, Uncharged);
+    let made = Trainer::new(&plan, network, parameters, data, method, payment);
+    assert_eq!(
+        made.err().map(|error| error.code()),
+        Some("plan_field_unused")
+    );
 }

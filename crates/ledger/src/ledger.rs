@@ -164,6 +164,21 @@ impl Ledger {
         self.ask(move |writer| writer.settle(&redeemed, body))
     }
 
+    /// Stores the answer of a charge like [`settle`](Self::settle), and tells where the levels of an account stand then.
+    pub fn settle_and_stand(
+        &self,
+        redeemed: Redeemed,
+        answer: &str,
+        account: &Account,
+    ) -> Result<(Receipt, Vec<Standing>)> {
+        let body = body::write_settle(redeemed.sequence(), answer)?;
+        let levels = account.levels();
+        self.ask(move |writer| {
+            let receipt = writer.settle(&redeemed, body)?;
+            Ok((receipt, writer.standings(levels)))
+        })
+    }
+
     /// Where the levels of an account stand.
     pub fn standings(&self, account: &Account) -> Result<Vec<Standing>> {
         let levels = account.levels();

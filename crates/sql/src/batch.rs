@@ -10,10 +10,13 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::physical_plan::stream::{
+    RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter,
+};
 use datafusion::physical_plan::streaming::PartitionStream;
 
-use crate::record::{Wanted, read_rows};
+use crate::engine::Width;
+use crate::record::{Rows, Unreadable, Wanted};
 use crate::term::Row;
 use crate::value::{Cell, Kind};
 
@@ -123,7 +126,7 @@ impl Batches {
 }
 
 /// A private CSV file, read when the plan runs and not before.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CsvStream {
     pub(crate) path: std::path::PathBuf,
     /// The header that the file had when the plan was made.
@@ -132,29 +135,87 @@ pub(crate) struct CsvStream {
     pub(crate) schema: SchemaRef,
 }
 
+impl CsvStream {
+    /// Nothing is read before the first batch is asked for.
+    fn batches(self) -> CsvBatches {
+        let batches = Batches::new(Arc::clone(&self.schema));
+        CsvBatches {
+            file: self,
+            rows: None,
+            batches,
+            ended: false,
+        }
+    }
+}
+
+/// The file's batches, one after the other, until its end or until it cannot be read.
+struct CsvBatches {
+    file: CsvStream,
+    rows: Option<Rows>,
+    batches: Batches,
+    ended: bool,
+}
+
+impl CsvBatches {
+    fn read(&mut self) -> Result<Option<RecordBatch>, Unreadable> {
+        let rows = match &mut self.rows {
+            Some(rows) => rows,
+            none => {
+                let CsvStream {
+                    path,
+                    header,
+                    wanted,
+                    ..
+                } = &self.file;
+                none.insert(Rows::open(path, header, wanted)?)
+            }
+        };
+        while let Some(row) = rows.next()? {
+            if let Some(batch) = self.batches.push(row) {
+                return Ok(Some(batch));
+            }
+        }
+        self.ended = true;
+        Ok(self.batches.finish())
+    }
+}
+
+impl Iterator for CsvBatches {
+    type Item = Result<RecordBatch, DataFusionError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let batch = self.read();
+        self.ended |= batch.is_err();
+        batch.map_err(|_| engine_error()).transpose()
+    }
+}
+
 impl PartitionStream for CsvStream {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let mut stream = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), 4);
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let file = self.clone();
+        let schema = Arc::clone(&self.schema);
+        let width = context.session_config().get_extension::<Width>();
+        if width.as_deref() == Some(&Width::Narrow) {
+            // Read by the thread that computes, sooner than another would wake up.
+            let batches = futures_util::stream::iter(file.batches());
+            return Box::pin(RecordBatchStreamAdapter::new(schema, batches));
+        }
+        let mut stream = RecordBatchReceiverStreamBuilder::new(schema, 4);
         let sender = stream.tx();
-        let (path, header) = (self.path.clone(), self.header.clone());
-        let wanted = self.wanted.clone();
-        let mut batches = Batches::new(Arc::clone(&self.schema));
-        stream.spawn_blocking(move || {
-            let mut open = true;
-            let read = read_rows(&path, &header, &wanted, |row| {
-                if let Some(batch) = batches.push(row) {
-                    open = sender.blocking_send(Ok(batch)).is_ok();
-                }
-                open
-            });
-            read.map_err(|_| engine_error())?;
-            if open && let Some(batch) = batches.finish() {
+        // On one of the engine's own threads: another might not be had, and it is paid by now.
+        stream.spawn(async move {
+            for batch in file.batches() {
                 // A receiver that is gone wants no more rows.
-                let _ = sender.blocking_send(Ok(batch));
+                if sender.send(Ok(batch?)).await.is_err() {
+                    break;
+                }
             }
             Ok(())
         });

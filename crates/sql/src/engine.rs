@@ -5,6 +5,7 @@
 //! the last rule, the engine's own, checks that they are there. Then the physical plan, the very one that runs, is shown to a
 //! check of the caller's.
 
+use std::panic::catch_unwind;
 use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::record_batch::RecordBatch;
@@ -29,7 +30,7 @@ const STACK_BYTES: usize = 8 << 20;
 
 /// Made on first use, so that who only prices statements starts no threads.
 pub(crate) struct Engine {
-    started: OnceLock<Option<Started>>,
+    started: OnceLock<Started>,
     workers: Workers,
 }
 
@@ -59,6 +60,21 @@ impl Engine {
         }
     }
 
+    /// Makes all threads that running a plan needs. None if the system has too few now.
+    pub(crate) fn start(&self) -> Option<()> {
+        self.workers.started()?;
+        self.started().map(|_| ())
+    }
+
+    fn started(&self) -> Option<&Started> {
+        if let Some(started) = self.started.get() {
+            return Some(started);
+        }
+        // The runtime panics when it gets no threads.
+        let started = catch_unwind(Started::new).ok()??;
+        Some(self.started.get_or_init(|| started))
+    }
+
     /// Runs a plan whose physical form passes the check. An error or a panic is none, whatever it was.
     pub(crate) fn run(
         &self,
@@ -66,7 +82,7 @@ impl Engine {
         width: Width,
         check: impl FnOnce(&dyn ExecutionPlan) -> bool + Send,
     ) -> Option<Vec<RecordBatch>> {
-        let started = self.started.get_or_init(Started::new).as_ref()?;
+        let started = self.started()?;
         // Not on the caller's thread: it may belong to another runtime, which must not be blocked on; and a panic ends there.
         let work = || {
             let state = started.state(width);
@@ -92,7 +108,7 @@ impl Engine {
         plan: &LogicalPlan,
         width: Width,
     ) -> Option<Arc<dyn ExecutionPlan>> {
-        let started = self.started.get_or_init(Started::new).as_ref()?;
+        let started = self.started()?;
         let state = started.state(width);
         started.runtime.as_ref()?.block_on(planned(plan, state))
     }
@@ -103,8 +119,11 @@ impl Started {
         let runtime = Builder::new_multi_thread().enable_all().build().ok()?;
         Some(Self {
             runtime: Some(runtime),
-            narrow: state(SessionConfig::new().with_target_partitions(1)),
-            wide: state(SessionConfig::new()),
+            narrow: state(
+                SessionConfig::new().with_target_partitions(1),
+                Width::Narrow,
+            ),
+            wide: state(SessionConfig::new(), Width::Wide),
         })
     }
 
@@ -116,14 +135,15 @@ impl Started {
     }
 }
 
-fn state(config: SessionConfig) -> SessionState {
+/// Whoever reads a file can tell the width from the configuration.
+fn state(config: SessionConfig, width: Width) -> SessionState {
     let rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![
         Arc::new(JoinSelection::new()),
         Arc::new(Exchange),
         Arc::new(SanityCheckPlan::new()),
     ];
     SessionStateBuilder::new()
-        .with_config(config)
+        .with_config(config.with_extension(Arc::new(width)))
         .with_analyzer_rules(vec![])
         .with_optimizer_rules(vec![])
         .with_physical_optimizer_rules(rules)

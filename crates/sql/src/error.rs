@@ -55,6 +55,9 @@ pub enum Error {
     /// The plan was made for other tables.
     #[error("this plan was made for other tables")]
     OtherTables,
+    /// The system gives no more threads. Found before anything is charged.
+    #[error("the system has no threads left to run a statement")]
+    NoThreads,
     /// The execution failed after the charge. This text is all that is ever said about it.
     #[error("the statement could not be executed; its charge stays")]
     Execution,
@@ -112,7 +115,9 @@ impl Fault for Error {
     fn kind(&self) -> FaultKind {
         match self {
             Self::Catalog { .. } | Self::Sql { .. } => FaultKind::Invalid,
-            Self::Refused { .. } | Self::OtherPlan | Self::OtherTables => FaultKind::Refused,
+            Self::Refused { .. } | Self::OtherPlan | Self::OtherTables | Self::NoThreads => {
+                FaultKind::Refused
+            }
             Self::Unit(error) => error.kind(),
             Self::Mechanism(error) => error.kind(),
             Self::Accounting(error) => error.kind(),
@@ -130,6 +135,7 @@ impl Fault for Error {
             Self::Accounting(error) => error.code(),
             Self::OtherPlan => "other_plan",
             Self::OtherTables => "other_tables",
+            Self::NoThreads => "no_threads",
             Self::Execution => "execution_failed",
             Self::Bug { .. } => "bug",
         }
@@ -147,6 +153,7 @@ impl Fault for Error {
             Self::OtherTables => {
                 "parse, analyze, rewrite and execute a statement over the same tables".into()
             }
+            Self::NoThreads => "nothing was charged: ask again, or allow more threads".into(),
             Self::Execution => "ask the owner of the data to look at it".into(),
             Self::Bug { .. } => "please report it, with the statement and the catalog".into(),
         }

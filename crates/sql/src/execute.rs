@@ -21,7 +21,7 @@ use crate::analyze::{Keys, Measured};
 use crate::engine::Width;
 use crate::error::{Error, Result};
 use crate::plan::after::{NoisyRow, apply, noisy_columns};
-use crate::rewrite::{HashKey, PrivatePlan, UNITS, lower};
+use crate::rewrite::{HashKey, PrivatePlan, UNITS};
 use crate::table::Tables;
 use crate::value::{Cell, Kind, Value};
 
@@ -71,7 +71,7 @@ pub fn execute<'a>(
     tables.check(plan.stable.statement.tables)?;
     let redeemed = permit.redeem(plan.event()).map_err(|_| Error::OtherPlan)?;
     let hash = HashKey::draw(entropy).map_err(whit_mechanism::Error::from)?;
-    let logical = lower(&plan.stable, tables, &hash).map_err(|_| Error::Execution)?;
+    let logical = plan.lowered(tables, &hash).ok_or(Error::Execution)?;
     let groups = run(&logical, plan, tables, tables.width())?;
     Ok((Aggregates { plan, groups }, redeemed))
 }

@@ -50,33 +50,44 @@ pub(crate) fn read_header(path: &Path) -> Option<Vec<String>> {
     names(&mut Records::open(path).ok()?)
 }
 
-/// Gives the wanted columns of each row until the callback says no. A file with another header than expected is not read.
-pub(crate) fn read_rows(
-    path: &Path,
-    header: impl IntoIterator<Item = impl AsRef<str>>,
-    wanted: &[Wanted],
-    mut give: impl FnMut(Vec<Cell<'_>>) -> bool,
-) -> Result<(), Unreadable> {
-    let mut records = Records::open(path)?;
-    let found = names(&mut records).ok_or(Unreadable)?;
-    let expected = header.into_iter();
-    if !expected
-        .map(|name| name.as_ref().to_owned())
-        .eq(found.iter().cloned())
-    {
-        return Err(Unreadable);
+/// The rows of a file, one after the other, in the columns that are wanted.
+pub(crate) struct Rows {
+    records: Records,
+    wanted: Vec<Wanted>,
+    fields: usize,
+}
+
+impl Rows {
+    /// A file with another header than expected is not read.
+    pub(crate) fn open(
+        path: &Path,
+        header: &[String],
+        wanted: &[Wanted],
+    ) -> Result<Self, Unreadable> {
+        let mut records = Records::open(path)?;
+        let found = names(&mut records).ok_or(Unreadable)?;
+        if found != header {
+            return Err(Unreadable);
+        }
+        let fields = wanted.iter().map(|wanted| wanted.place + 1).max();
+        Ok(Self {
+            records,
+            wanted: wanted.to_vec(),
+            fields: fields.unwrap_or(0),
+        })
     }
-    let fields = wanted.iter().map(|wanted| wanted.place + 1).max();
-    while records.next(fields.unwrap_or(0))? {
-        let cells = wanted.iter().map(|wanted| {
+
+    /// The next row, if there is one.
+    pub(crate) fn next(&mut self) -> Result<Option<impl Iterator<Item = Cell<'_>>>, Unreadable> {
+        if !self.records.next(self.fields)? {
+            return Ok(None);
+        }
+        let records = &self.records;
+        Ok(Some(self.wanted.iter().map(|wanted| {
             let bytes = records.field(wanted.place);
             bytes.map_or(Cell::Null, |bytes| wanted.cell(bytes))
-        });
-        if !give(cells.collect()) {
-            break;
-        }
+        })))
     }
-    Ok(())
 }
 
 fn names(records: &mut Records) -> Option<Vec<String>> {
@@ -182,11 +193,12 @@ mod tests {
         });
         let wanted: Vec<Wanted> = wanted.collect();
         let mut rows = Vec::new();
-        let read = read_rows(&path, &header, &wanted, |row| {
-            rows.push(row.into_iter().map(Cell::into_value).collect());
-            true
-        });
-        assert!(read.is_ok());
+        let mut file = Rows::open(&path, &header, &wanted)
+            .ok()
+            .expect("its header");
+        while let Some(row) = file.next().ok().expect("a readable file") {
+            rows.push(row.map(Cell::into_value).collect());
+        }
         rows
     }
 

@@ -2,7 +2,8 @@
 //! A [`PrivatePlan`] holds the caps, the clamps, the noise and the one [`Event`] they imply, so that they cannot drift apart.
 //! There is one way to get one: [`PrivatePlan::rewrite`]. No data is read for it, so it can be explained and priced for nothing.
 //!
-//! The engine's plan is made from it when it runs, since it holds a secret key that must be fresh. One rule per file:
+//! The engine's plan is made with it, so that whatever can go wrong there goes wrong before anything is paid; the secret key in it
+//! is drawn when it runs. One rule per file:
 //! `compute` evaluates terms and clamps to integers, `cap_unit`, `cap_rows` and `cap_groups` bound what a unit contributes,
 //! `sum` adds up.
 //!
@@ -12,6 +13,9 @@
 //! is a composition of `G` selections; then noise is added to the sums of the keys that were shown, a function of the data
 //! and of what is already public, with the same bounds.
 
+use std::sync::Mutex;
+
+use datafusion::logical_expr::LogicalPlan;
 use whit_core::{AddRemove, Event};
 use whit_mechanism::{Additive, PartitionSelection};
 
@@ -45,6 +49,8 @@ pub struct PrivatePlan {
     pub(crate) selection: Option<PartitionSelection<AddRemove>>,
     event: Event,
     request: Request,
+    /// The engine's plan and its key, until it runs.
+    lowered: Mutex<Option<(LogicalPlan, HashKey)>>,
 }
 
 impl PrivatePlan {
@@ -65,7 +71,8 @@ impl PrivatePlan {
             ));
         }
         // Whatever can go wrong in making the engine's plan goes wrong here, before anything is paid.
-        lower(&stable, tables, &HashKey::ZERO).map_err(|_| Error::Bug {
+        let key = HashKey::undrawn();
+        let lowered = lower(&stable, tables, &key).map_err(|_| Error::Bug {
             invariant: "a stable plan can be lowered",
         })?;
         let split::Split { noise, selection } = split::split(&stable, request)?;
@@ -93,7 +100,22 @@ impl PrivatePlan {
             selection,
             event,
             request: *request,
+            lowered: Mutex::new(Some((lowered, key))),
         })
+    }
+
+    /// The engine's plan under a key that was drawn for one execution. The first gets the one that was made with this plan; whoever
+    /// runs it again gets another, so that no two have the same key.
+    pub(crate) fn lowered(&self, tables: &Tables, drawn: &HashKey) -> Option<LogicalPlan> {
+        let made = self
+            .lowered
+            .lock()
+            .ok()
+            .and_then(|mut lowered| lowered.take());
+        match made {
+            Some((plan, key)) => key.become_drawn(drawn).then_some(plan),
+            None => lower(&self.stable, tables, drawn).ok(),
+        }
     }
 
     /// What an accountant needs to know, before anything is read.

@@ -14,7 +14,7 @@ use crate::batch::{Batches, schema};
 use crate::catalog::{Access, Catalog, Column};
 use crate::engine::{Engine, Width};
 use crate::error::{Error, Result, catalog};
-use crate::record::{Wanted, read_header, read_rows};
+use crate::record::{Rows, Unreadable, Wanted, read_header};
 use crate::value::Kind;
 use crate::workers::Workers;
 
@@ -132,6 +132,12 @@ impl Tables {
         }
     }
 
+    /// Makes the threads that statements run on. To be called before one is paid for: afterwards, that there are none could not be told
+    /// from rows that cannot be read.
+    pub fn start(&self) -> Result<()> {
+        self.engine.start().ok_or(Error::NoThreads)
+    }
+
     /// Where they run.
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
@@ -234,13 +240,19 @@ fn open(
                 .iter()
                 .map(|(name, column)| (name.as_str(), column.kind));
             let mut batches = Batches::new(schema(kinds));
-            let (mut done, mut rows) = (Vec::new(), 0);
-            let whole = read_rows(&path, &header, &wanted, |row| {
-                rows += 1;
-                done.extend(batches.push(row));
-                rows <= PUBLIC_ROWS_MAX
-            });
-            if whole.is_err() || rows > PUBLIC_ROWS_MAX {
+            let (mut done, mut count) = (Vec::new(), 0);
+            let mut read = || -> std::result::Result<(), Unreadable> {
+                let mut rows = Rows::open(&path, &header, &wanted)?;
+                while count <= PUBLIC_ROWS_MAX
+                    && let Some(row) = rows.next()?
+                {
+                    count += 1;
+                    done.extend(batches.push(row));
+                }
+                Ok(())
+            };
+            let whole = read();
+            if whole.is_err() || count > PUBLIC_ROWS_MAX {
                 return Err(catalog(
                     "public_table_not_read",
                     format!("public table {name} could not be read whole"),

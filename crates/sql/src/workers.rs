@@ -29,14 +29,7 @@ impl Workers {
 
     /// Runs this when it is its turn, and waits for it. None if it panicked, or if the system has no threads.
     pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Option<T> {
-        let threads = match self.threads.get() {
-            Some(threads) => threads,
-            // If the system has none now, it may have some for the next caller.
-            None => {
-                let started = self.start()?;
-                self.threads.get_or_init(|| started)
-            }
-        };
+        let threads = self.started()?;
         // What was half done by a panic is never seen again.
         let turn = || threads.install(|| catch_unwind(AssertUnwindSafe(work)));
         if rayon_core::current_thread_index().is_none() {
@@ -44,18 +37,24 @@ impl Workers {
         }
         // A caller's own pool would let its thread take up another question meanwhile, which may wait for this one: so it
         // waits in the plain way.
-        std::thread::scope(|scope| scope.spawn(turn).join())
-            .ok()?
-            .ok()
+        std::thread::scope(|scope| {
+            let waiting = std::thread::Builder::new().spawn_scoped(scope, turn).ok()?;
+            waiting.join().ok()?.ok()
+        })
     }
 
-    fn start(&self) -> Option<ThreadPool> {
+    /// The threads. If the system has none now, it may have some for the next caller.
+    pub(crate) fn started(&self) -> Option<&ThreadPool> {
+        if let Some(threads) = self.threads.get() {
+            return Some(threads);
+        }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        ThreadPoolBuilder::new()
+        let started = ThreadPoolBuilder::new()
             .num_threads(cores * self.per_core)
             .stack_size(self.stack_bytes)
-            .build()
-            .ok()
+            .build();
+        let started = started.ok()?;
+        Some(self.threads.get_or_init(|| started))
     }
 }
 

@@ -25,6 +25,10 @@ use whit::{Confidence, Delta, Epsilon, OsEntropy};
 use whit_core::Neighbours;
 use whit_sql::{StablePlan, Statement, Tables, execute};
 
+/// As the program `whit` has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const CATALOG: &str = r#"
 [dataset]
 id = "shop"

@@ -64,7 +64,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 use whit_accounting::budget::{Cost, Mode};
 use whit_accounting::price;
-use whit_accounting::reserve::{Account, Filter, Level, Permit, Standing, Unreserved};
+use whit_accounting::reserve::{Account, Filter, Level, Permit, Refusal, Standing, Unreserved};
 use whit_core::{Confidence, Delta, Entropy, Neighbours};
 use whit_ledger::{Found, Key, Ledger, Terms};
 use whit_sql::catalog::Promise;
@@ -73,11 +73,15 @@ use whit_sql::{StablePlan, Statement, Tables, execute};
 mod error;
 mod reply;
 mod statistic;
+#[cfg(feature = "learn")]
+mod training;
 mod turn;
 
 pub use error::{Error, Result};
 pub use reply::{Charge, Explained, Left, Remaining, Reply};
 pub use statistic::Measured;
+#[cfg(feature = "learn")]
+pub use training::{Course, Desk, Order, Quoted};
 pub use whit_ledger as ledger;
 pub use whit_sql::{
     Answer, AnswerColumn, Asked, Catalog, Cell, Explanation, Kind, PrivatePlan, Request, Value,
@@ -164,8 +168,9 @@ impl Session {
         let released = secrets.release(question.confidence, entropy);
         let answer = self.or_suspend(charged, released)?;
         let stored = Stored { answer, charge };
-        let receipt = self.ledger.settle(redeemed, &stored.text())?;
-        Ok(Reply::fresh(stored, self.remaining(&account)?, receipt))
+        let settled = (self.ledger).settle_and_stand(redeemed, &stored.text(), &account);
+        let (receipt, standings) = settled?;
+        Ok(Reply::fresh(stored, Remaining::new(&standings), receipt))
     }
 
     /// What a question would cost and how far off its answer would be. Reads no private row, charges nothing.
@@ -256,39 +261,37 @@ impl Session {
         question.finalize().into()
     }
 
-    /// Pays for a plan, unless its answer was paid for and stored before.
+    /// Pays for a plan, unless its answer was paid for and stored before. A charge whose answer was lost, or that another process has
+    /// not answered yet, stays charged; asking again is another charge.
     fn reserve(&self, plan: &PrivatePlan, same: QuestionHash, account: &Account) -> Result<Paid> {
+        // Before anything is paid: afterwards, that there are no threads could not be told from rows that cannot be read.
+        let threads = self.tables.start();
         let filter = self.filter.with_delta(plan.request().delta());
-        // Each round that does not end finds one key more that was charged meanwhile.
-        loop {
-            let key = match self.stored(same)? {
-                Before::Answered(stored, receipt) => return Ok(Paid::Before(stored, receipt)),
-                Before::Not(key) => key,
-            };
-            let mut journal = self.ledger.charge(key, plan.fingerprint());
-            match filter.reserve(plan.event(), account, &mut journal) {
-                // Another process was faster with the same question.
-                Err(Unreserved::Journal(whit_ledger::Error::Charged { .. })) => {}
-                reserved => return Ok(Paid::Now(reserved?)),
-            }
-        }
-    }
-
-    /// The answer that was given to a question, or the key to charge a new one under. A charge whose answer was lost, or that another process
-    /// has not answered yet, stays charged; asking again is another charge.
-    fn stored(&self, question: QuestionHash) -> Result<Before> {
         // Ends at the first key that was never charged: there are as many as times that an answer was lost.
         for attempt in 0_u64.. {
-            let key = Key::new(&format!("statement {attempt} {question:?}"));
+            let key = Key::new(&format!("statement {attempt} {same:?}"));
+            let mut journal = self.ledger.charge(key, plan.fingerprint());
+            // Most questions are new, so paying comes first; what was answered before is found whatever there is left to pay with.
+            let unpaid: Error = match &threads {
+                Err(none) => none.clone().into(),
+                Ok(()) => match filter.reserve(plan.event(), account, &mut journal) {
+                    Ok(permit) => return Ok(Paid::Now(permit)),
+                    // It may have been kept all the same: the next key would be charged too.
+                    Err(unsure @ Unreserved::Refused(Refusal::OtherEntry)) => {
+                        return Err(unsure.into());
+                    }
+                    Err(unpaid) => unpaid.into(),
+                },
+            };
             match self.ledger.find(key)? {
                 Some(Found::Answered {
                     answer, receipt, ..
                 }) => {
                     let stored = Stored::read(&answer).ok_or(Error::Unreadable)?;
-                    return Ok(Before::Answered(Box::new(stored), receipt));
+                    return Ok(Paid::Before(Box::new(stored), receipt));
                 }
                 Some(_) => {}
-                None => return Ok(Before::Not(key)),
+                None => return Err(unpaid),
             }
         }
         Err(Error::Unreadable)
@@ -299,12 +302,6 @@ impl Session {
 enum Paid {
     Now(Permit),
     Before(Box<Stored>, whit_ledger::Receipt),
-}
-
-/// Was the question answered before?
-enum Before {
-    Answered(Box<Stored>, whit_ledger::Receipt),
-    Not(Key),
 }
 
 /// Do the tables have the columns that the catalog speaks of? Reads headers, and public tables.

@@ -96,7 +96,7 @@ fn shipped_binary_does_not_link_the_testkit() {
 #[test]
 fn crates_use_each_other_as_drawn() {
     let metadata = metadata();
-    let drawn: [(&str, &[&str]); 10] = [
+    let drawn: [(&str, &[&str]); 11] = [
         ("whit-core", &[]),
         ("whit-mechanism", &["whit-core"]),
         ("whit-accounting", &["whit-core"]),
@@ -116,12 +116,17 @@ fn crates_use_each_other_as_drawn() {
             &[
                 "whit-accounting",
                 "whit-core",
+                "whit-learn",
                 "whit-ledger",
                 "whit-mechanism",
                 "whit-sql",
             ],
         ),
         ("whit-cli", &["whit", "whit-learn"]),
+        (
+            "whit-experiments",
+            &["whit-core", "whit-learn", "whit-mechanism"],
+        ),
     ];
     let members: BTreeSet<String> = {
         let ids = list(&metadata, "workspace_members");
@@ -149,5 +154,5 @@ fn crates_use_each_other_as_drawn() {
         );
     }
     assert!(used_by(&metadata, "whit-cli").contains("whit"));
-    assert_eq!(used_by(&metadata, "whit").intersection(&members).count(), 5);
+    assert_eq!(used_by(&metadata, "whit").intersection(&members).count(), 6);
 }

@@ -25,6 +25,7 @@ mod refusals;
 mod stats_words;
 mod text;
 mod train;
+mod train_ledger;
 
 /// Stands in private cells, and must never come out.
 const CANARY: &str = "SECRET-4711";

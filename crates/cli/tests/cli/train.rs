@@ -298,27 +298,34 @@ fn pictures_of_another_size_are_refused() {
     );
 }
 
+/// A clip norm that moves, from the plan to the card.
 #[test]
-fn there_is_no_way_around_a_ledger() {
-    let folder = folder(20);
-    let plan = whole();
-    check_plan(
-        folder.path(),
-        &plan,
-        " --ledger x.ledger",
-        2,
-        "train_ledger",
-        "leave --ledger",
+fn a_clip_norm_that_moves_is_priced_and_trained() {
+    let folder = folder(1000);
+    let moves = "clipping = 'adaptive'\nquantile = 0.5\ncount_noise = 5.0\n";
+    let plan = whole().replace("clip = 1.0\n", &format!("clip = 1.0\n{moves}"));
+    let train = command(folder.path(), &plan);
+    let dry = answer(&run(&format!("{train} --dry-run --format json")));
+    let sum = number(&dry, "sum_noise_multiplier");
+    assert!((sum - 1.005_037_8).abs() < 1e-6, "{dry}");
+    assert_eq!(
+        (number(&dry, "count_noise"), number(&dry, "quantile")),
+        (5.0, 0.5)
     );
-    let catalog = "[dataset]\nid = 'points'\n[budget]\nepsilon = 1.0\n\
-        [table.points]\nsource = 'points.csv'\nunit = 'x'\n";
-    fs::write(folder.path().join("whit.toml"), catalog).expect("writable");
-    check_plan(
-        folder.path(),
-        &plan,
-        "",
-        2,
-        "train_catalogued",
-        "no catalog protects",
+    let steady = command(folder.path(), &whole()) + " --dry-run --format json";
+    let steady = answer(&run(&steady));
+    assert!(steady["count_noise"].is_null());
+    let (one, other) = (
+        number(&dry, "epsilon_upper"),
+        number(&steady, "epsilon_upper"),
+    );
+    assert!(one <= other && one > 0.9999 * other);
+    let train = command(folder.path(), &plan);
+    let people = run(&format!("{train} --dry-run"));
+    assert!(people.stdout.contains("quantile 0.5"), "{}", people.stdout);
+    let found = answer(&run(&format!("{train} --format json")));
+    assert!(
+        found["test"]["accuracy"].as_f64().expect("classes") > 0.8,
+        "{found}"
     );
 }

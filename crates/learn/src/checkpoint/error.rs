@@ -43,6 +43,24 @@ pub enum CheckpointError {
         /// As found.
         found: u32,
     },
+    /// A run was begun here before.
+    #[error("a run of this plan was begun at {} before", path.display())]
+    Begun {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was copied from where its run was begun.
+    #[error("{} is a copy: its run was begun elsewhere, or its folder was restored", path.display())]
+    Copied {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No run was begun here.
+    #[error("no run of this plan was begun at {}", path.display())]
+    NotBegun {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file belongs to another plan.
     #[error("the checkpoint is that of another plan")]
     OtherPlan,
@@ -54,7 +72,11 @@ pub(super) type Result<T> = std::result::Result<T, CheckpointError>;
 impl Fault for CheckpointError {
     fn kind(&self) -> FaultKind {
         match self {
-            Self::OtherPlan | Self::Busy { .. } => FaultKind::Refused,
+            Self::OtherPlan
+            | Self::Busy { .. }
+            | Self::Begun { .. }
+            | Self::Copied { .. }
+            | Self::NotBegun { .. } => FaultKind::Refused,
             _ => FaultKind::Invalid,
         }
     }
@@ -66,6 +88,9 @@ impl Fault for CheckpointError {
             Self::Busy { .. } => "checkpoint_busy",
             Self::Damaged => "checkpoint_damaged",
             Self::Version { .. } => "checkpoint_version",
+            Self::Begun { .. } => "checkpoint_begun",
+            Self::Copied { .. } => "checkpoint_copied",
+            Self::NotBegun { .. } => "checkpoint_not_begun",
             Self::OtherPlan => "checkpoint_other_plan",
         }
     }
@@ -79,6 +104,11 @@ impl Fault for CheckpointError {
             Self::Damaged => {
                 "start anew, in another folder; what this run has spent stays spent".into()
             }
+            Self::Begun { .. } => "go on with that run, or give another folder".into(),
+            Self::Copied { .. } => {
+                "go on in the folder where it was begun (it may be moved on its disk), or start anew in another one and pay again".into()
+            }
+            Self::NotBegun { .. } => "begin one, with a payment".into(),
             Self::Version { .. } => {
                 format!(
                     "go on with the version of whit that wrote it; this one reads version {VERSION}"

@@ -6,36 +6,62 @@ use std::path::{Path, PathBuf};
 
 use super::error::{CheckpointError, Result};
 use super::{Checkpoint, Run, hex};
+use crate::payment::Payment;
 
 /// Where the checkpoint of one run is kept, held by one process at a time.
 pub struct Place {
     run: Run,
     path: PathBuf,
     /// Unlocked when it is dropped, and by the system when the process ends in any way.
-    _lock: File,
+    lock: File,
 }
 
 impl Place {
     /// Takes the place of a run in a folder. Names are made of the plan's fingerprint alone.
     #[expect(clippy::disallowed_methods, reason = "the run's own checkpoint")]
     pub fn open(folder: &Path, run: Run) -> Result<Self> {
-        let name = format!("whit-{}", &hex(&run.plan)[..16]);
-        let path = folder.join(format!("{name}.checkpoint"));
+        let path = file(folder, &run);
         // The lock is a file of its own, since the checkpoint is replaced at each write.
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
-            .open(folder.join(format!("{name}.lock")))
+            .open(path.with_extension("lock"))
             .map_err(|error| unwritable(&path, &error))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self {
-                run,
-                path,
-                _lock: lock,
-            }),
+            Ok(()) => Ok(Self { run, path, lock }),
             Err(fs::TryLockError::WouldBlock) => Err(CheckpointError::Busy { path }),
             Err(fs::TryLockError::Error(error)) => Err(unwritable(&path, &error)),
+        }
+    }
+
+    /// Was a run begun in a folder? Writes nothing. What has the name of a checkpoint counts as one, whatever it is.
+    pub fn is_begun(folder: &Path, run: &Run) -> bool {
+        file(folder, run).symlink_metadata().is_ok()
+    }
+
+    /// Lays down that a run was paid for, durably, before its first step. `parameters` are the initial ones. Refused if one was begun here.
+    pub fn start(&self, payment: Payment, parameters: Vec<f32>) -> crate::Result<()> {
+        if self.path.symlink_metadata().is_ok() {
+            let path = self.path.clone();
+            return Err(CheckpointError::Begun { path }.into());
+        }
+        let payer = payment.lay_down(&self.run.event.fingerprint())?;
+        let mut checkpoint = Checkpoint::new(self.run.clone(), payer, parameters);
+        checkpoint.home = self.home();
+        Ok(self.keep(&checkpoint)?)
+    }
+
+    /// The number of the lock's file: a copy of the folder has another one, and the folder has the same by any name.
+    fn home(&self) -> Option<u64> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            self.lock.metadata().ok().map(|found| found.ino())
+        }
+        #[cfg(not(unix))]
+        {
+            None
         }
     }
 
@@ -48,7 +74,15 @@ impl Place {
     #[expect(clippy::disallowed_methods, reason = "the run's own checkpoint")]
     pub fn load(&self) -> Result<Option<Checkpoint>> {
         match fs::read(&self.path) {
-            Ok(bytes) => Checkpoint::decode(&bytes, &self.run).map(Some),
+            Ok(bytes) => {
+                let checkpoint = Checkpoint::decode(&bytes, &self.run)?;
+                match checkpoint.home.is_none() || checkpoint.home == self.home() {
+                    true => Ok(Some(checkpoint)),
+                    false => Err(CheckpointError::Copied {
+                        path: self.path.clone(),
+                    }),
+                }
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(CheckpointError::Unreadable {
                 path: self.path.clone(),
@@ -59,14 +93,14 @@ impl Place {
 
     /// Grants up to `steps` more steps, once it is durable that they were begun. None are granted at the end of the run, nor if the
     /// file cannot be written.
-    pub fn begin(&self, checkpoint: &mut Checkpoint, steps: u64) -> Result<u64> {
+    pub(crate) fn begin(&self, checkpoint: &mut Checkpoint, steps: u64) -> Result<u64> {
         let granted = checkpoint.begin(steps);
         self.keep(checkpoint)?;
         Ok(granted)
     }
 
     /// Replaces the file at once and durably: whenever the machine stops, the old one or the new one is there, whole.
-    pub fn keep(&self, checkpoint: &Checkpoint) -> Result<()> {
+    pub(crate) fn keep(&self, checkpoint: &Checkpoint) -> Result<()> {
         if checkpoint.run != self.run {
             return Err(CheckpointError::OtherPlan);
         }
@@ -77,7 +111,12 @@ impl Place {
     #[expect(clippy::disallowed_methods, reason = "the run's own checkpoint")]
     fn replace(&self, bytes: &[u8]) -> std::io::Result<()> {
         let part = self.path.with_extension("part");
-        let mut file = File::create(&part)?;
+        // What is left of a write that failed, or a link that somebody put there, is not written through.
+        match fs::remove_file(&part) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = File::create_new(&part)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&part, &self.path)?;
@@ -95,6 +134,11 @@ impl Place {
     }
 }
 
+/// The checkpoint of a run. Its name is made of the plan's fingerprint alone.
+fn file(folder: &Path, run: &Run) -> PathBuf {
+    folder.join(format!("whit-{}.checkpoint", &hex(&run.plan)[..16]))
+}
+
 fn unwritable(path: &Path, error: &std::io::Error) -> CheckpointError {
     CheckpointError::Unwritable {
         path: path.into(),
@@ -110,6 +154,7 @@ mod tests {
 
     use super::super::tests::{checkpoint, run};
     use super::*;
+    use crate::payment::Payer;
 
     #[test]
     fn what_was_kept_is_loaded() {
@@ -142,7 +187,7 @@ mod tests {
                 let place = Place::open(folder.path(), run(plan)).expect("free");
                 let mut here = match place.load().expect("own") {
                     Some(checkpoint) => checkpoint,
-                    None => Checkpoint::new(run(plan), vec![0.0; 3]),
+                    None => Checkpoint::new(run(plan), Payer::Nobody, vec![0.0; 3]),
                 };
                 assert!(here.steps_kept() >= kept, "kept steps stay");
                 kept = here.steps_kept();
@@ -163,12 +208,56 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_run_is_begun_once_and_by_a_payment_of_its_own() {
+        let folder = TempDir::new().expect("a folder");
+        assert!(!Place::is_begun(folder.path(), &run(7)));
+        let place = Place::open(folder.path(), run(7)).expect("free");
+        let payment = |run: &Run| Payment::rest(run.event.fingerprint(), Payer::Nobody, 0);
+        let begun_before = Payment::rest(run(7).event.fingerprint(), Payer::Nobody, 3);
+        assert_eq!(
+            place.start(begun_before, vec![0.0]),
+            Err(crate::Error::OtherPlan),
+            "what was begun elsewhere"
+        );
+        assert_eq!(place.start(payment(&run(7)), vec![0.5]), Ok(()));
+        assert!(Place::is_begun(folder.path(), &run(7)));
+        let kept = place.load().expect("own").expect("there");
+        assert_eq!((kept.steps_begun(), kept.payer()), (0, &Payer::Nobody));
+        let again = place.start(payment(&run(7)), vec![0.5]);
+        let path = place.path().to_owned();
+        assert_eq!(again, Err(CheckpointError::Begun { path }.into()));
+    }
+
+    /// Whoever copies a folder in which a run is under way does not take its steps a second time.
+    #[cfg(unix)]
+    #[test]
+    fn a_copy_of_a_folder_is_no_second_run() {
+        let folder = TempDir::new().expect("a folder");
+        let [first, copy, moved] = ["first", "copy", "moved"].map(|name| folder.path().join(name));
+        fs::create_dir(&first).expect("writable");
+        let place = Place::open(&first, run(7)).expect("free");
+        let payment = Payment::rest(run(7).event.fingerprint(), Payer::Nobody, 0);
+        place.start(payment, vec![0.5]).expect("writable");
+        drop(place);
+        fs::create_dir(&copy).expect("writable");
+        for entry in fs::read_dir(&first).expect("there") {
+            let entry = entry.expect("listed");
+            fs::copy(entry.path(), copy.join(entry.file_name())).expect("copied");
+        }
+        let place = Place::open(&copy, run(7)).expect("free");
+        assert!(matches!(place.load(), Err(CheckpointError::Copied { .. })));
+        fs::rename(&first, &moved).expect("moved");
+        let place = Place::open(&moved, run(7)).expect("free");
+        assert!(place.load().is_ok_and(|found| found.is_some()));
+    }
+
     /// A program that is killed right after its steps finds them counted.
     #[test]
     fn steps_are_counted_before_they_are_granted() {
         let folder = TempDir::new().expect("a folder");
         let place = Place::open(folder.path(), run(7)).expect("free");
-        let mut here = Checkpoint::new(run(7), vec![0.0]);
+        let mut here = Checkpoint::new(run(7), Payer::Nobody, vec![0.0]);
         assert_eq!(place.begin(&mut here, 20), Ok(20));
         let read = place.load().expect("own").expect("there");
         assert_eq!((read.steps_begun(), read.steps_kept()), (20, 0));
@@ -186,7 +275,7 @@ mod tests {
         let first = Place::open(folder.path(), run(7)).expect("free");
         let second = Place::open(folder.path(), run(7));
         assert!(matches!(second, Err(CheckpointError::Busy { .. })));
-        let other = Checkpoint::new(run(8), vec![]);
+        let other = Checkpoint::new(run(8), Payer::Nobody, vec![]);
         assert_eq!(first.keep(&other), Err(CheckpointError::OtherPlan));
         drop(first);
         assert!(Place::open(folder.path(), run(7)).is_ok());

@@ -7,8 +7,9 @@ use crate::tensor::vectorised;
 
 /// The numbers of the proof.
 pub(super) struct Rounding {
-    pub(super) micro_batch: usize,
-    pub(super) added: usize,
+    pub(super) chain: usize,
+    pub(super) chains: usize,
+    pub(super) carries: usize,
     pub(super) cap: usize,
     pub(super) parameters: usize,
     pub(super) norm: f64,
@@ -24,10 +25,11 @@ impl Rounding {
                 .fold(1.0, |product, &x| round::mul_up(product, x))
         };
         let (slack, tiny) = (1.0 + 1.0 / 256.0, f64::EPSILON / 2.0);
-        let roundings = (self.micro_batch + self.added + 2) as f64;
-        if roundings > 65_536.0 {
+        // No term goes through more than m + b + 1, and the average is below (m + b + 5)/2: halves of whole numbers are exact.
+        if self.chain + self.chains + 1 > 65_536 {
             return f64::INFINITY;
         }
+        let roundings = (self.chain + self.chains + 5) as f64 / 2.0;
         let root = round::sqrt_up(self.parameters as f64);
         let narrow = up(&[roundings / 16_777_216.0, slack, self.cap as f64, self.norm]);
         let wide = up(&[
@@ -37,19 +39,19 @@ impl Rounding {
             self.norm,
         ]);
         let underflow = up(&[2.0 * BATCH_MAX as f64, root, 2.0_f64.powi(-150)]);
-        let carried = up(&[(2 * BATCH_MAX / PART_MAX) as f64, root, self.grid, 0.5]);
+        let carried = up(&[self.carries as f64, root, self.grid, 0.5]);
         [narrow, wide, underflow, carried]
             .iter()
             .fold(0.0, |sum, &x| round::add_up(sum, x))
     }
 }
 
-/// Adds `round(x/g)` to each sum and makes `x` zero; a fresh sum counts as zero, whatever it holds.
+/// Adds `round(x/g)` to each sum; a fresh sum counts as zero, whatever it holds.
 ///
 /// `x/g` is exact and below 2^51, so that adding `1.5·2^52` leaves a float whose spacing is 1, rounded to the nearest: its bits
 /// less those of `1.5·2^52` are the whole number.
-pub(super) fn carry<T: Copy + Default>(
-    partial: &mut [T],
+pub(super) fn carry<T: Copy>(
+    partial: &[T],
     widen: impl Fn(T) -> f64 + Copy,
     grid: f64,
     sums: &mut [i64],
@@ -61,12 +63,12 @@ pub(super) fn carry<T: Copy + Default>(
     vectorised(
         (sums, partial),
         #[inline(always)]
-        |(sums, partial): (&mut [i64], &mut [T])| {
-            let each = sums.iter_mut().zip(partial.iter_mut());
+        |(sums, partial): (&mut [i64], &[T])| {
+            let each = sums.iter_mut().zip(partial);
             if fresh {
-                each.for_each(|(sum, x)| *sum = whole(std::mem::take(x)));
+                each.for_each(|(sum, x)| *sum = whole(*x));
             } else {
-                each.for_each(|(sum, x)| *sum += whole(std::mem::take(x)));
+                each.for_each(|(sum, x)| *sum += whole(*x));
             }
         },
     );

@@ -142,6 +142,30 @@ impl Builder {
         }
     }
 
+    /// Puts a row in the place of an earlier one.
+    pub(super) fn row_instead(
+        &mut self,
+        place: usize,
+        values: Result<&[f64], RowFault>,
+        answer: Raw<'_>,
+    ) {
+        self.row(values, answer);
+        let (last, width) = (self.rows() - 1, self.width);
+        let new = last * width..(last + 1) * width;
+        self.features.copy_within(new, place * width);
+        self.features.truncate(last * width);
+        // Takes the last one away, and puts it there.
+        match &mut self.answers {
+            Answers::Classes { labels, .. } => drop(labels.swap_remove(place)),
+            Answers::Numbers(numbers) => drop(numbers.swap_remove(place)),
+        }
+    }
+
+    /// Of one example.
+    pub(super) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
     fn features(&mut self, values: Result<&[f64], RowFault>) -> Result<(), RowFault> {
         let values = values?;
         if values.len() != self.width {

@@ -1,5 +1,7 @@
-//! Comma-separated values. The first line names the columns and is public; every other record is a row, whatever it holds.
+//! Comma-separated values. The first line names the columns and is public; every other record is a row, whatever it holds. If a column says
+//! whose a row is, one row of each unit is kept (`unit.rs`).
 
+use std::io::Read;
 use std::path::Path;
 
 use csv::{ByteRecord, ReaderBuilder};
@@ -9,24 +11,69 @@ use super::binary::malformed;
 use super::builder::{Builder, Raw, RowFault, number};
 use super::error::{DataError, Result};
 use super::open::{builder, stream};
+use super::unit::{OneEach, Place};
 
 const KIND: &str = "CSV file";
 
 pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
-    let broken = || {
-        malformed(
-            path,
-            KIND,
-            "it cannot be read to its end",
-            "give the whole file, unpacked or as .gz",
-        )
-    };
+    let Table {
+        mut reader,
+        names,
+        columns,
+        mut builder,
+    } = open(declaration, path)?;
+    let mut owned = columns.unit.map(OneEach::new);
+    let mut record = ByteRecord::new();
+    let mut values = Vec::with_capacity(columns.features.len());
+    while reader
+        .read_byte_record(&mut record)
+        .map_err(|_| broken(path))?
+    {
+        let cell = |column: usize| {
+            let cell = record.get(column)?;
+            std::str::from_utf8(cell).ok()
+        };
+        values.clear();
+        let found = columns
+            .features
+            .iter()
+            .map(|column| cell(*column).map_or(f64::NAN, number));
+        values.extend(found);
+        let values = if record.len() == names {
+            Ok(&values[..])
+        } else {
+            Err(RowFault::WrongLength)
+        };
+        let answer = cell(columns.label).map_or(Raw::Missing, Raw::Text);
+        match owned.as_mut().map(|owned| owned.place(&record)) {
+            None | Some(Place::New) => builder.row(values, answer),
+            Some(Place::InsteadOf(place)) => builder.row_instead(place, values, answer),
+            Some(Place::Nowhere) => {}
+        }
+    }
+    Ok(builder)
+}
+
+/// The shape of an example, by the first line: reads no row.
+pub(super) fn shape(declaration: &Declaration, path: &Path) -> Result<Vec<usize>> {
+    Ok(open(declaration, path)?.builder.shape().to_vec())
+}
+
+/// A file behind its first line.
+struct Table {
+    reader: csv::Reader<Box<dyn Read>>,
+    names: usize,
+    columns: Columns,
+    builder: Builder,
+}
+
+fn open(declaration: &Declaration, path: &Path) -> Result<Table> {
     let mut reader = ReaderBuilder::new()
         .flexible(true)
         .from_reader(stream(path)?);
     let names: Vec<String> = reader
         .byte_headers()
-        .map_err(|_| broken())?
+        .map_err(|_| broken(path))?
         .iter()
         .map(|name| String::from_utf8_lossy(name).trim().to_owned())
         .collect();
@@ -38,36 +85,34 @@ pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
             "give a first line with the names of the columns",
         ));
     }
-    let (features, label) = columns(declaration, path, &names)?;
-    let mut builder = builder(declaration, path, vec![features.len()], 1.0, 0)?;
-    let mut record = ByteRecord::new();
-    let mut values = Vec::with_capacity(features.len());
-    while reader.read_byte_record(&mut record).map_err(|_| broken())? {
-        let cell = |column: usize| {
-            let cell = record.get(column)?;
-            std::str::from_utf8(cell).ok()
-        };
-        values.clear();
-        let found = features
-            .iter()
-            .map(|column| cell(*column).map_or(f64::NAN, number));
-        values.extend(found);
-        let values = if record.len() == names.len() {
-            Ok(&values[..])
-        } else {
-            Err(RowFault::WrongLength)
-        };
-        builder.row(values, cell(label).map_or(Raw::Missing, Raw::Text));
-    }
-    Ok(builder)
+    let columns = columns(declaration, path, &names)?;
+    let builder = builder(declaration, path, vec![columns.features.len()], 1.0, 0)?;
+    Ok(Table {
+        reader,
+        names: names.len(),
+        columns,
+        builder,
+    })
 }
 
-/// The places of the features and of the label among the names of a table.
-pub(super) fn columns(
-    declaration: &Declaration,
-    path: &Path,
-    names: &[String],
-) -> Result<(Vec<usize>, usize)> {
+fn broken(path: &Path) -> DataError {
+    malformed(
+        path,
+        KIND,
+        "it cannot be read to its end",
+        "give the whole file, unpacked or as .gz",
+    )
+}
+
+/// The places of columns in a table.
+pub(super) struct Columns {
+    pub(super) features: Vec<usize>,
+    pub(super) label: usize,
+    pub(super) unit: Option<usize>,
+}
+
+/// The places of the features, of the label and of the unit among the names of a table.
+pub(super) fn columns(declaration: &Declaration, path: &Path, names: &[String]) -> Result<Columns> {
     let place = |column: &str| {
         let mut places = (0..names.len()).filter(|place| names[*place] == column);
         match (places.next(), places.next()) {
@@ -81,12 +126,15 @@ pub(super) fn columns(
         }
     };
     let label = place(declaration.label.as_deref().unwrap_or_default())?;
+    let unit = declaration.unit.as_deref().map(place).transpose()?;
     let features: Vec<usize> = match &declaration.columns {
         Some(columns) => columns
             .iter()
             .map(|column| place(column))
             .collect::<Result<_>>()?,
-        None => (0..names.len()).filter(|place| *place != label).collect(),
+        None => (0..names.len())
+            .filter(|place| *place != label && Some(*place) != unit)
+            .collect(),
     };
     if features.is_empty() || features.contains(&label) {
         return Err(DataError::Domain {
@@ -99,7 +147,11 @@ pub(super) fn columns(
             passes: "at least one column that is not what is to be learnt".into(),
         });
     }
-    Ok((features, label))
+    Ok(Columns {
+        features,
+        label,
+        unit,
+    })
 }
 
 #[cfg(test)]
@@ -132,6 +184,33 @@ mod tests {
         assert_eq!(found.len(), 10);
         let kept: Vec<_> = (0..10).filter(|row| found[*row].is_some()).collect();
         assert_eq!(kept, [0, 9]);
+    }
+
+    #[test]
+    fn of_each_unit_one_row_is_kept_whatever_their_order() {
+        let plan = format!("{PLAN}\nunit = 'who'\nrows_per_unit = 1");
+        let lines = [
+            "ann,1,dog",
+            "ben,2,cat",
+            " ann ,3,cat",
+            ",4,dog",
+            "ann,x,dog",
+        ];
+        let kept = |order: &[usize]| {
+            let rows_of = order.iter().map(|&line| lines[line]);
+            let text = format!("who,a,kind\n{}", rows_of.collect::<Vec<_>>().join("\n"));
+            let folder = folder(&[("a.csv", text.as_bytes())]);
+            rows(&plan, &folder)
+        };
+        let forward = kept(&[0, 1, 2, 3, 4]);
+        assert_eq!(forward.len(), 2, "a row of nobody is left out");
+        assert_eq!(forward[1], Some((vec![2.0], 0.0)));
+        let backward = kept(&[4, 3, 2, 1, 0]);
+        assert_eq!(backward, forward);
+        // Each unit's row is its own affair: without ben, ann's is the same.
+        assert_eq!(kept(&[2, 0, 4]), forward[..1]);
+        let other = [kept(&[0]), kept(&[2]), kept(&[4])].concat();
+        assert!(other.contains(&forward[0]));
     }
 
     #[test]

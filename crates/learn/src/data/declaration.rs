@@ -29,6 +29,10 @@ pub struct Declaration {
     pub label: Option<String>,
     /// The columns that are features, in order (CSV, Parquet); else all but the label.
     pub columns: Option<Vec<String>>,
+    /// The column that says whose a row is (CSV). Then of each unit one row is trained on, and the guarantee is about units.
+    pub unit: Option<String>,
+    /// How many rows of a unit are trained on: 1, since more would be protected one by one and not together.
+    pub rows_per_unit: Option<u32>,
     /// The shape of one example: channels first for pictures, such as `[1, 28, 28]`. Else that of the file.
     pub shape: Option<Vec<usize>>,
     /// The classes, by number or by name; without them a number is learnt.
@@ -118,6 +122,8 @@ impl Declaration {
             format: None,
             label: None,
             columns: None,
+            unit: None,
+            rows_per_unit: None,
             shape: None,
             classes: None,
             scale: None,
@@ -194,6 +200,30 @@ impl Declaration {
         }
         if self.columns.as_ref().is_some_and(Vec::is_empty) {
             return domain("columns", "[]".into(), "a list of at least one column");
+        }
+        if self.unit.is_some() && format != Format::Csv {
+            return Err(self.field(format, "unit", false, ""));
+        }
+        match (&self.unit, self.rows_per_unit) {
+            (None, None) | (Some(_), Some(1)) => {}
+            (Some(_), None) => return missing("rows_per_unit", "rows_per_unit = 1"),
+            (None, Some(_)) => {
+                return missing("unit", "unit = \"the column that says whose a row is\"");
+            }
+            (Some(_), Some(given)) => {
+                let passes = "1: of each unit one row is trained on, since the guarantee is about one example of each";
+                return domain("rows_per_unit", given.to_string(), passes);
+            }
+        }
+        if let Some(unit) = &self.unit
+            && (self.label.as_ref() == Some(unit)
+                || self
+                    .columns
+                    .as_ref()
+                    .is_some_and(|columns| columns.contains(unit)))
+        {
+            let passes = "a column that is neither a feature nor what is to be learnt";
+            return domain("unit", format!("{unit:?}"), passes);
         }
         if format == Format::Images {
             match self.shape.as_deref() {
@@ -299,6 +329,33 @@ mod tests {
             "path = 'x.csv'\nlabel = 'y'\ncolumns = []",
             "data_field_domain",
             "at least one",
+        );
+        let table = "path = 'x.csv'\nlabel = 'y'\n";
+        for (rest, code, passes) in [
+            ("unit = 'u'", "data_field_missing", "rows_per_unit = 1"),
+            ("rows_per_unit = 1", "data_field_missing", "whose a row is"),
+            (
+                "unit = 'u'\nrows_per_unit = 2",
+                "data_field_domain",
+                "1: of each unit",
+            ),
+            (
+                "unit = 'y'\nrows_per_unit = 1",
+                "data_field_domain",
+                "neither",
+            ),
+            (
+                "unit = 'u'\nrows_per_unit = 1\ncolumns = ['u']",
+                "data_field_domain",
+                "neither",
+            ),
+        ] {
+            check(&format!("{table}{rest}"), code, passes);
+        }
+        check(
+            "path = 'x.parquet'\nlabel = 'y'\nunit = 'u'\nrows_per_unit = 1",
+            "data_field_unused",
+            "leave `unit` out",
         );
         check(
             "path = 'x.npy'\nlabel = 'y.npy'\ncolumns = ['a']",

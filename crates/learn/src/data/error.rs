@@ -80,7 +80,7 @@ pub enum DataError {
         column: String,
     },
     /// The declared shape has another number of features than the file.
-    #[error("the declared shape {declared:?} does not hold the {} features of an item of {}", found.iter().product::<usize>(), path.display())]
+    #[error("the declared shape {declared:?} does not hold the {} features of an item of {}", features(found), path.display())]
     Shape {
         /// The file.
         path: PathBuf,
@@ -121,6 +121,14 @@ pub enum DataError {
 
 /// Short for a result with this error.
 pub(super) type Result<T> = std::result::Result<T, DataError>;
+
+/// How many features items of this shape have, which a file may say at will.
+fn features(shape: &[usize]) -> String {
+    let count = shape
+        .iter()
+        .try_fold(1_usize, |product, side| product.checked_mul(*side));
+    count.map_or("too many".into(), |count| count.to_string())
+}
 
 impl Fault for DataError {
     fn kind(&self) -> FaultKind {
@@ -169,10 +177,12 @@ impl Fault for DataError {
             Self::ColumnType { .. } => {
                 "give columns of integers, floats or booleans, or name the others in no field".into()
             }
-            Self::Shape { found, .. } => format!(
-                "give `shape` with {} features in all, such as {found:?}",
-                found.iter().product::<usize>()
-            ),
+            Self::Shape { found, .. } => match super::width(found) {
+                Some(count) => {
+                    format!("give `shape` with {count} features in all, such as {found:?}")
+                }
+                None => "give a file whose items have from 1 to 67108864 features".into(),
+            },
             Self::Unequal { .. } => "give the labels of the same rows, in the same order".into(),
             Self::ClassFolder { class, .. } => {
                 format!("make a folder {class}, empty if it has no pictures, or leave the class out of `classes`")

@@ -102,6 +102,25 @@ mod tests {
         assert_eq!(data.shape(), [1, 1, 2]);
     }
 
+    /// A header may say anything.
+    #[test]
+    fn sizes_beyond_all_numbers_are_refused() {
+        let sides = [0xff; 12];
+        let huge = [&[0, 0, 8, 4, 0, 0, 0, 2][..], &sides, &[0; 64]].concat();
+        let folder = folder(&[("x-ubyte", &huge), ("y-ubyte", LABELS)]);
+        let (code, text) = refusal(PLAN, &folder);
+        assert_eq!(code, "data_shape");
+        assert!(text.contains("too many features"), "{text}");
+        let rows_only = [&[0, 0, 8, 2, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1][..], &[1]].concat();
+        let labels = [&[0, 0, 8, 1, 0xff, 0xff, 0xff, 0xff][..], &[1]].concat();
+        let folder = folder_of(&rows_only, &labels);
+        assert_eq!(refusal(PLAN, &folder).0, "data_malformed");
+    }
+
+    fn folder_of(items: &[u8], labels: &[u8]) -> tempfile::TempDir {
+        folder(&[("x-ubyte", items), ("y-ubyte", labels)])
+    }
+
     #[test]
     fn packed_files_are_unpacked() {
         let pack = |bytes: &[u8]| {

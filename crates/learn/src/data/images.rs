@@ -113,6 +113,10 @@ fn decode(
 
 /// The kind of picture is told by its first bytes, not by its name.
 fn open(path: &Path) -> std::result::Result<Reader<BufReader<fs::File>>, RowFault> {
+    // A pipe among the pictures would be waited for.
+    if !path.is_file() {
+        return Err(RowFault::NoPicture);
+    }
     let mut bytes = BufReader::new(file(path).map_err(|_| RowFault::NoPicture)?);
     bytes.rewind().map_err(|_| RowFault::NoPicture)?;
     let reader = Reader::new(bytes)
@@ -192,6 +196,20 @@ mod tests {
         assert_eq!(error.code(), "row_picture_size");
         let passes = error.suggestion();
         assert!(passes.contains("2 pixels wide and 1 high"), "{passes}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn pipes_and_links_to_nothing_are_empty_examples() {
+        let files: [(&str, &[u8]); 2] = [("cat/a.png", &colours()), ("dog/a.png", &colours())];
+        let folder = folder(&files);
+        let pipe = folder.path().join("dog").join("pipe.png");
+        let made = std::process::Command::new("mkfifo").arg(pipe).status();
+        assert!(made.expect("runs").success());
+        let link = folder.path().join("dog").join("z.png");
+        std::os::unix::fs::symlink("nowhere.png", link).expect("writable");
+        let kept: Vec<_> = rows(PLAN, &folder).iter().map(Option::is_some).collect();
+        assert_eq!(kept, [true, true, false, false]);
     }
 
     #[test]

@@ -26,6 +26,9 @@
 //! no theorem covers: the text is for the owner's screen and must not go into a log, a card, a checkpoint or a ledger. Doors that
 //! answer others use [`Audience::Anyone`], for whom no row changes anything but the examples.
 //!
+//! **Units.** If a table says whose a row is, one row of each unit is an example, chosen by that unit's rows alone (`unit.rs`): then neighbours
+//! that differ in one unit, whatever rows it has, are neighbours that differ in one example.
+//!
 //! **Normalisation** is by constants of the plan. The mean of the data would be a query about the data.
 
 mod binary;
@@ -39,12 +42,13 @@ mod normalisation;
 mod npy;
 mod open;
 mod parquet;
+mod unit;
 
 pub use builder::{Findings, RowFault};
 pub use declaration::{Classes, Declaration, Format};
 pub use error::DataError;
 pub use normalisation::PerChannel;
-pub use open::{inspect, load_private, load_public};
+pub use open::{inspect, load_private, load_public, survey};
 
 /// The class of an empty example.
 const EMPTY: u32 = u32::MAX;

@@ -1,5 +1,6 @@
 //! Parquet: flat columns of integers, floats or booleans, and a label that may be text. Columns and their types are public.
 
+use std::panic::catch_unwind;
 use std::path::Path;
 
 use parquet::basic::{ConvertedType, LogicalType, Type};
@@ -10,7 +11,7 @@ use parquet::schema::types::ColumnDescriptor;
 
 use super::binary::malformed;
 use super::builder::{Builder, Raw};
-use super::csv::columns;
+use super::csv::{Columns, columns};
 use super::error::{DataError, Result};
 use super::open::{builder, file};
 use super::{Classes, Declaration};
@@ -20,15 +21,22 @@ const KIND: &str = "Parquet file";
 /// Rows that are decoded at a time; a page of each column is in memory in any case.
 const BATCH: usize = 1024;
 
+/// A decoder that panics at a damaged file has not read it to its end either.
 pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
-    let broken = |_| {
-        malformed(
-            path,
-            KIND,
-            "it cannot be read to its end",
-            "write it whole, with snappy, zstd or no compression, and without encryption",
-        )
-    };
+    catch_unwind(|| read_through(declaration, path)).unwrap_or_else(|_| Err(broken(path)))
+}
+
+fn broken(path: &Path) -> DataError {
+    malformed(
+        path,
+        KIND,
+        "it cannot be read to its end",
+        "write it whole, with snappy, zstd or no compression, and without encryption",
+    )
+}
+
+fn read_through(declaration: &Declaration, path: &Path) -> Result<Builder> {
+    let broken = |_| broken(path);
     let reader = SerializedFileReader::new(file(path)?).map_err(broken)?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let names: Vec<String> = schema
@@ -36,7 +44,11 @@ pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
         .iter()
         .map(|column| column.path().string())
         .collect();
-    let (mut places, label) = columns(declaration, path, &names)?;
+    let Columns {
+        features: mut places,
+        label,
+        ..
+    } = columns(declaration, path, &names)?;
     let features = places.len();
     places.push(label);
     let named = declaration.classes.as_ref().and_then(Classes::names);

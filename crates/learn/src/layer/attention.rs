@@ -167,7 +167,7 @@ impl Layer for Attention {
         let blocks = params.chunks_exact(self.block());
         for (block, (forward, backward)) in blocks.zip(&mut prepared.more) {
             let weights = &block[..self.features * self.features];
-            forward.pack_transposed(weights, self.features);
+            forward.pack_transposed(weights, self.features, 1);
             backward.pack(weights, self.features);
         }
     }

@@ -166,7 +166,7 @@ impl Layer for Conv2d {
                 *inside = filter[outside];
             }
         }
-        prepared.forward.pack_transposed(inside, size);
+        prepared.forward.pack_transposed(inside, size, 1);
         if prepared.needs_delta {
             prepared.backward.pack(inside, size);
         }

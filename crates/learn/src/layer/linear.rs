@@ -1,16 +1,26 @@
 //! A linear layer: `y = W x + b` at every position.
 //!
 //! **One position.** The gradient of the weights is `δ ⊗ a`, so its squared norm is `|a|² |δ|²`, and with the bias
-//! `(|a|² + 1) |δ|²`: nothing needs to be formed (a ghost norm). The clipped sum is one product per micro-batch, `Δ'ᵀ A`
-//! with `δ'_i = fl(f_i δ_i)`: exactly the sum of `δ'_i ⊗ a_i`, up to the rounding of sums that `clipped_sum` bounds.
+//! `(|a|² + 1) |δ|²`: nothing needs to be formed (a ghost norm). The clipped sum is one product, `Δ'ᵀ A` with
+//! `δ'_i = fl(f_i δ_i)`: exactly the sum of `δ'_i ⊗ a_i`, up to the rounding of sums that `clipped_sum` bounds. It is taken over
+//! several micro-batches at once where the weights do not fit in a fast cache, since they are written once for all of them.
 //! **Several positions.** The gradient `Σ_t δ_t ⊗ a_t` is formed for each example, in floats, and these floats are what is
 //! contributed: a bound by `Σ |a_t| |δ_t|` would not be one by the clip norm.
 
-use super::{Layer, Pass, Prepared, Scratch, Sum, gradients};
-use crate::matmul::{Start, add_transposed, add_transposed_wide, multiply, multiply_transposed};
+use super::{Kept, Layer, Pass, Prepared, Scratch, Sum, gradients};
+use crate::matmul::{
+    BLOCK, CHAINED, STRIP, Start, add_transposed, add_transposed_unpacked, add_transposed_wide,
+    add_up, multiply, multiply_transposed,
+};
 use crate::tensor::{
     add_scaled_rows, add_scaled_rows_wide, scale_rows, sized, square_norm_upper, sum_rows,
 };
+
+/// With at most so many outputs, inputs are read so seldom that packing them costs more than it saves.
+const UNPACKED_ROWS: usize = 2 * STRIP;
+
+/// Rows of weights that are summed together: strips that use a panel of inputs while it is near.
+const JOINT_ROWS: usize = 8 * STRIP;
 
 /// A linear layer. Its parameters are the weights, one row per output, and then the bias.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +47,12 @@ impl Linear {
 
     fn weights(&self) -> usize {
         self.inputs * self.outputs
+    }
+
+    /// The rows of weights in a joint piece; none in the last, which is the bias.
+    fn joint_rows(&self, piece: usize) -> std::ops::Range<usize> {
+        let at = |piece: usize| (piece * JOINT_ROWS).min(self.outputs);
+        at(piece)..at(piece + 1)
     }
 }
 
@@ -67,7 +83,10 @@ impl Layer for Linear {
 
     fn prepare(&self, params: &[f32], prepared: &mut Prepared) {
         let weights = &params[..self.weights()];
-        prepared.forward.pack_transposed(weights, self.inputs);
+        let threads = prepared.threads;
+        prepared
+            .forward
+            .pack_transposed(weights, self.inputs, threads);
         if prepared.needs_delta {
             prepared.backward.pack(weights, self.inputs);
         }
@@ -134,11 +153,15 @@ impl Layer for Linear {
         }
         let scaled = sized(&mut scratch.work, delta.len());
         scale_rows(delta, factors, scaled);
-        scratch.panels.pack(input, self.inputs);
         match sum {
             Sum::Narrow(out) => {
                 let (weights, bias) = out.split_at_mut(self.weights());
-                add_transposed(scaled, &scratch.panels, weights);
+                if self.inputs.is_multiple_of(BLOCK) && self.outputs <= UNPACKED_ROWS {
+                    add_transposed_unpacked(scaled, input, self.inputs, weights);
+                } else {
+                    scratch.panels.pack(input, self.inputs);
+                    add_transposed(scaled, &scratch.panels, weights);
+                }
                 let sums = sized(&mut scratch.more, self.outputs);
                 sum_rows(scaled, sums);
                 for (bias, sum) in bias.iter_mut().zip(sums) {
@@ -147,6 +170,7 @@ impl Layer for Linear {
             }
             Sum::Wide(out) => {
                 let (weights, bias) = out.split_at_mut(self.weights());
+                scratch.panels.pack(input, self.inputs);
                 add_transposed_wide(scaled, &scratch.panels, weights);
                 for row in scaled.chunks_exact(self.outputs) {
                     for (bias, &x) in bias.iter_mut().zip(row) {
@@ -154,6 +178,41 @@ impl Layer for Linear {
                     }
                 }
             }
+        }
+    }
+
+    /// Some rows of weights each, and the bias last.
+    fn joint_pieces(&self) -> usize {
+        if self.positions > 1 {
+            return 0;
+        }
+        self.outputs.div_ceil(JOINT_ROWS) + 1
+    }
+
+    fn joint_len(&self, piece: usize) -> usize {
+        match self.joint_rows(piece).len() {
+            0 => self.outputs,
+            rows => rows * self.inputs,
+        }
+    }
+
+    fn keep(&self, factors: &[f32], input: &[f32], delta: &[f32], kept: &mut Kept) {
+        kept.strips.pack_scaled(delta, factors);
+        kept.panels.pack(input, self.inputs);
+    }
+
+    fn joint_sum(&self, piece: usize, kept: &[&Kept], out: &mut [f32]) {
+        let rows = self.joint_rows(piece);
+        if !rows.is_empty() {
+            let kept = kept.iter().map(|kept| (&kept.strips, &kept.panels));
+            return add_up(&kept.collect::<Vec<_>>(), rows, out);
+        }
+        out.fill(0.0);
+        let mut sums = vec![0.0; self.outputs];
+        for kept in kept.chunks(CHAINED) {
+            sums.fill(0.0);
+            kept.iter().for_each(|kept| kept.strips.add_to(&mut sums));
+            out.iter_mut().zip(&sums).for_each(|(out, sum)| *out += sum);
         }
     }
 }
@@ -168,6 +227,7 @@ mod tests {
         for (layer, inputs, outputs) in [
             (Linear::new(13, 7), 13, 7),
             (Linear::new(5, 61), 5, 61),
+            (Linear::new(64, 10), 64, 10),
             (Linear::at_positions(6, 9, 5), 6, 9),
         ] {
             oracle::check(&layer, |params, x, _| {
@@ -182,6 +242,42 @@ mod tests {
                 });
                 rows.collect()
             });
+        }
+    }
+
+    /// Several micro-batches of other lengths, whose joint sum is that of `accumulate` in wide floats.
+    #[test]
+    fn joint_sums_are_those_of_single_ones() {
+        let layer = Linear::new(53, 70);
+        let mut draw = oracle::draws(8);
+        let mut floats = |count: usize| (0..count).map(|_| draw()).collect::<Vec<f32>>();
+        let mut expected = vec![0.0; layer.param_len()];
+        let mut kept = Vec::new();
+        for examples in [5, 9, 1, 4, 7] {
+            let (input, delta, factors) = (
+                floats(examples * 53),
+                floats(examples * 70),
+                floats(examples),
+            );
+            let mut one = Kept::default();
+            layer.keep(&factors, &input, &delta, &mut one);
+            kept.push(one);
+            let sum = Sum::Wide(&mut expected);
+            layer.accumulate(&factors, &input, &delta, &mut Scratch::default(), sum);
+        }
+        let kept: Vec<&Kept> = kept.iter().collect();
+        let mut sums = Vec::new();
+        for piece in 0..layer.joint_pieces() {
+            let mut sum = vec![f32::NAN; layer.joint_len(piece)];
+            layer.joint_sum(piece, &kept, &mut sum);
+            sums.extend(sum);
+        }
+        assert_eq!(sums.len(), expected.len());
+        for (sum, expected) in sums.iter().zip(&expected) {
+            assert!(
+                (f64::from(*sum) - expected).abs() < 1e-5,
+                "{sum} {expected}"
+            );
         }
     }
 

@@ -33,7 +33,7 @@ pub use norm::Norm;
 pub use pool::{Pool, Pooling};
 pub use reorder::{ChannelsLast, Flatten};
 
-use crate::matmul::Panels;
+use crate::matmul::{Panels, Strips};
 use crate::tensor::{add_scaled_rows, add_scaled_rows_wide, sized, square_norm_upper};
 
 /// What a pass over a micro-batch knows beside its activations.
@@ -52,6 +52,8 @@ pub struct Pass<'a> {
 pub struct Prepared {
     /// Does anyone want the delta of the layer's input?
     pub(crate) needs_delta: bool,
+    /// How many threads may make it.
+    pub(crate) threads: usize,
     pub(crate) forward: Panels,
     pub(crate) backward: Panels,
     /// More of both, for a layer with several matrices.
@@ -80,6 +82,13 @@ pub struct Scratch {
     pub(crate) more: Vec<f32>,
     pub(crate) indices: Vec<u32>,
     pub(crate) places: Vec<u32>,
+    pub(crate) panels: Panels,
+}
+
+/// What a layer keeps of a micro-batch until several are summed jointly.
+#[derive(Default)]
+pub struct Kept {
+    pub(crate) strips: Strips,
     pub(crate) panels: Panels,
 }
 
@@ -161,6 +170,24 @@ pub trait Layer: Send + Sync {
             Sum::Wide(out) => add_scaled_rows_wide(&scratch.gradients, factors, out),
         }
     }
+
+    /// Into how many pieces the layer's parameters fall, one after the other, that are summed over several micro-batches at once.
+    /// With none, contributions are added micro-batch by micro-batch.
+    fn joint_pieces(&self) -> usize {
+        0
+    }
+
+    /// Parameters of a joint piece.
+    fn joint_len(&self, _piece: usize) -> usize {
+        0
+    }
+
+    /// Instead of `accumulate`: keeps the contributions of a micro-batch until `joint_sum`.
+    fn keep(&self, _factors: &[f32], _input: &[f32], _delta: &[f32], _kept: &mut Kept) {}
+
+    /// Writes a piece of the sum of what several micro-batches kept: of each coordinate one chain for each two micro-batches, and
+    /// these added in their order.
+    fn joint_sum(&self, _piece: usize, _kept: &[&Kept], _out: &mut [f32]) {}
 
     /// Makes zero what is kept of an example whose gradient is not finite: zero times infinity is not zero.
     fn forget(&self, example: usize, scratch: &mut Scratch) {

@@ -100,7 +100,7 @@ pub enum LayerSpec {
         /// The shape that passes through.
         shape: Vec<usize>,
     },
-    /// `x Φ(x)`, with the usual tanh for the normal distribution function.
+    /// `x Φ(x)`, with the tanh approximation of `Φ`: `x (1 + tanh(√(2/π) (x + 0.044715 x³)))/2`.
     Gelu {
         /// The shape that passes through.
         shape: Vec<usize>,

@@ -3,11 +3,14 @@
 use serde::{Deserialize, Serialize};
 use whit_core::Neighbours;
 
-use crate::draft::{Draft, NoiseDraft, SamplerDraft};
+use crate::draft::{AdaptiveDraft, Draft, NoiseDraft, SamplerDraft};
 use crate::error::{Error, Result};
 use crate::optimizer::Rule;
 use crate::schedule::Schedule;
 use crate::train::Clipping;
+
+/// The word for a clip norm that follows a quantile.
+const ADAPTIVE: &str = "adaptive";
 
 /// `[plan]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,10 +28,16 @@ pub struct PlanSection {
     pub batches: Option<u64>,
     /// How many steps there are.
     pub steps: u64,
-    /// The norm that each example's gradient is clipped to.
+    /// The norm that each example's gradient is clipped to; at first, if it is adaptive.
     pub clip: f64,
-    /// `flat`, `per_layer` or `automatic`; else `flat`.
+    /// `flat`, `per_layer`, `automatic` or `adaptive`; else `flat`.
     pub clipping: Option<String>,
+    /// The share of gradients that are to be below the norm (`adaptive`); else 0.5.
+    pub quantile: Option<f64>,
+    /// How fast the norm moves (`adaptive`); else 0.2.
+    pub clip_rate: Option<f64>,
+    /// The noise of the number of gradients below the norm (`adaptive`); else a twentieth of the expected batch.
+    pub count_noise: Option<f64>,
     /// Of automatic clipping; else 0.01.
     pub gamma: Option<f64>,
     /// The noise's standard deviation over the clip norm.
@@ -86,10 +95,20 @@ impl PlanSection {
             sampler,
             steps: self.steps,
             clip_norm: self.clip,
+            adaptive: self.adaptive(sampler.rate(examples_public) * examples_public as f64),
             noise,
             delta: self.delta,
             relation: self.relation.unwrap_or(sampler.relation()),
             examples_public,
+        })
+    }
+
+    /// How the norm moves, if it does.
+    fn adaptive(&self, expected_batch: f64) -> Option<AdaptiveDraft> {
+        (self.clipping.as_deref() == Some(ADAPTIVE)).then(|| AdaptiveDraft {
+            quantile: self.quantile.unwrap_or(0.5),
+            rate: self.clip_rate.unwrap_or(0.2),
+            count_noise: self.count_noise.unwrap_or(expected_batch / 20.0),
         })
     }
 
@@ -150,25 +169,29 @@ impl PlanSection {
             "automatic" => Clipping::Automatic {
                 gamma: self.gamma.unwrap_or(0.01),
             },
-            "flat" => Clipping::Flat,
+            // The norm moves, and what it is in a step holds for the whole gradient.
+            "flat" | ADAPTIVE => Clipping::Flat,
             "per_layer" => Clipping::PerLayer,
             unknown => {
                 return Err(Error::Word {
                     field: "clipping",
                     given: unknown.into(),
-                    passes: "\"flat\", \"per_layer\" or \"automatic\"",
+                    passes: "\"flat\", \"per_layer\", \"automatic\" or \"adaptive\"",
                 });
             }
         };
-        let takes: &[_] = match clipping {
-            Clipping::Automatic { .. } => &["gamma"],
+        let takes: &[_] = match word {
+            "automatic" => &["gamma"],
+            ADAPTIVE => &["quantile", "clip_rate", "count_noise"],
             _ => &[],
         };
-        only(
-            "this clipping",
-            takes,
-            &[("gamma", self.gamma.is_some(), "")],
-        )?;
+        let given = [
+            ("gamma", self.gamma.is_some(), ""),
+            ("quantile", self.quantile.is_some(), ""),
+            ("clip_rate", self.clip_rate.is_some(), ""),
+            ("count_noise", self.count_noise.is_some(), ""),
+        ];
+        only("this clipping", takes, &given)?;
         Ok(clipping)
     }
 }

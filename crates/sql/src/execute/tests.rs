@@ -8,6 +8,7 @@ use whit_testkit::{Seeded, SeededBits};
 use super::*;
 use crate::catalog::Catalog;
 use crate::request::{Asked, Request};
+use crate::rewrite::lower;
 use crate::{StablePlan, Statement};
 
 pub(super) struct Shop {
@@ -346,6 +347,65 @@ fn a_permit_runs_the_plan_it_paid_for() {
     assert!(matches!(other, Err(Error::OtherPlan)));
     let own = execute(&dear, &shop.tables, pay(&dear), &mut Seeded::new(1));
     assert!(own.is_ok());
+}
+
+/// The engine's plan that was made beforehand serves one execution, whose key it gets; the next has a plan and a key of its own.
+#[test]
+fn a_plan_that_runs_again_chooses_rows_under_another_key() {
+    let rows = (0..40).map(|at| (at % 4, 0, format!("{}", at % 10)));
+    let shop = shop(&rows.collect(), None);
+    let plan = plan(
+        &shop,
+        "SELECT place, SUM(amount) FROM visits GROUP BY place",
+        1,
+        2,
+    );
+    let chosen = [1, 2, 3].map(|seed| {
+        let hash = HashKey::draw(&mut Seeded::new(seed)).expect("entropy");
+        let logical = plan.lowered(&shop.tables, &hash).expect("a plan");
+        let ran = run(&logical, &plan, &shop.tables, Width::Narrow);
+        let chosen = ran.expect("it runs").expose();
+        assert_eq!(chosen, sums_of(&shop, &plan, seed));
+        chosen
+    });
+    assert!(chosen[0] != chosen[1] && chosen[1] != chosen[2]);
+}
+
+/// The engine divides both sides of such a join, where it would hold a small table whole.
+#[test]
+fn a_join_with_a_large_public_table_runs_on_all_threads() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut public = String::from("place,zone\n");
+    (0..100_000).for_each(|at| writeln!(public, "p{at},{}", at % 7).expect("a string"));
+    let private: String = (0..600)
+        .map(|at| format!("u{},p{}\n", at % 200, at * 31))
+        .collect();
+    #[expect(clippy::disallowed_methods, reason = "files of the test's own")]
+    for (name, text) in [
+        ("visits.csv", format!("person,place\n{private}")),
+        ("zones.csv", public),
+    ] {
+        std::fs::write(directory.path().join(name), text).expect("written");
+    }
+    let catalog = Catalog::parse(
+        "[dataset]\nid = \"d\"\n[budget]\nepsilon = 1\n\
+         [table.visits]\nsource = \"visits.csv\"\nunit = \"person\"\n\
+         [table.zones]\nsource = \"zones.csv\"\npublic = true\n",
+    );
+    let catalog = catalog.expect("a catalog");
+    let tables = Tables::open(&catalog, directory.path()).expect("tables");
+    let shop = Shop {
+        catalog,
+        tables,
+        _directory: directory,
+    };
+    let sql = "SELECT zone, COUNT(*) FROM visits v JOIN zones z ON v.place = z.place GROUP BY zone";
+    let plan = plan(&shop, sql, 3, 9);
+    let rows: i128 = sums_of(&shop, &plan, 1)
+        .values()
+        .map(|group| group.parts[0])
+        .sum();
+    assert_eq!(rows, 600);
 }
 
 /// Plans are made and priced without the private file; running one without it says one constant thing.

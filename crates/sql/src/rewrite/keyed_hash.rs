@@ -5,7 +5,7 @@
 //! values themselves.
 
 use std::hash::Hasher;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{Array, Decimal128Array, LargeBinaryArray, UInt64Array};
 use datafusion::arrow::datatypes::DataType;
@@ -18,18 +18,41 @@ use whit_core::{Bits, Entropy, EntropyFailure};
 
 use crate::batch::engine_error;
 
-/// The secret of one execution. Not printed, not kept.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct HashKey([u64; 2]);
+/// The secret of one execution. Not printed, not kept. A plan can be made before its key is drawn, and does not run without.
+#[derive(Clone)]
+pub(crate) struct HashKey(Arc<OnceLock<[u64; 2]>>);
 
 impl HashKey {
-    /// No secret: for plans that are made to be looked at and never run.
-    pub(super) const ZERO: Self = Self([0; 2]);
+    /// Of a plan that is made now and may run later.
+    pub(super) fn undrawn() -> Self {
+        Self(Arc::default())
+    }
 
     /// A fresh one.
     pub(crate) fn draw(entropy: &mut impl Entropy) -> std::result::Result<Self, EntropyFailure> {
         let mut bits = entropy.open()?;
-        Ok(Self([bits.word(), bits.word()]))
+        Ok(Self(Arc::new([bits.word(), bits.word()].into())))
+    }
+
+    /// Makes this key, wherever it stands in a plan, the one that was drawn. False if there is none, or if it was given one before.
+    pub(crate) fn become_drawn(&self, drawn: &Self) -> bool {
+        let words = drawn.0.get();
+        words.is_some_and(|&words| self.0.set(words).is_ok())
+    }
+}
+
+/// The same is the same key of the same plan. So the engine, which compares and hashes functions, never looks at the words.
+impl PartialEq for HashKey {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for HashKey {}
+
+impl std::hash::Hash for HashKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
     }
 }
 
@@ -72,8 +95,9 @@ impl ScalarUDFImpl for KeyedHash {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
+        let &[first, second] = self.key.0.get().ok_or_else(engine_error)?;
         let start = || {
-            let mut hasher = SipHasher24::new_with_keys(self.key.0[0], self.key.0[1]);
+            let mut hasher = SipHasher24::new_with_keys(first, second);
             write(&mut hasher, self.purpose.as_bytes());
             hasher
         };
@@ -107,4 +131,25 @@ impl ScalarUDFImpl for KeyedHash {
 fn write(hasher: &mut SipHasher24, bytes: &[u8]) {
     hasher.write(&(bytes.len() as u64).to_le_bytes());
     hasher.write(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whit_testkit::Seeded;
+
+    /// A key is given once. Copies of it, wherever they stand in a plan, get it too.
+    #[test]
+    fn an_undrawn_key_becomes_one_drawn_key_and_no_other() {
+        let draw = |seed| HashKey::draw(&mut Seeded::new(seed)).expect("entropy");
+        let key = HashKey::undrawn();
+        let in_a_plan = key.clone();
+        assert_eq!(in_a_plan.0.get(), None);
+        assert!(!key.become_drawn(&HashKey::undrawn()));
+        let first = draw(1);
+        assert!(key.become_drawn(&first));
+        assert_eq!(in_a_plan.0.get(), first.0.get());
+        assert!(!key.become_drawn(&draw(2)));
+        assert_eq!(in_a_plan.0.get(), first.0.get());
+    }
 }

@@ -228,7 +228,7 @@ mod tests {
         let statement = Statement::parse(sql, &tables).expect("a statement");
         let stable = StablePlan::analyze(statement, &request, &tables).expect("stable");
         let plan = PrivatePlan::rewrite(stable, &request, &tables).expect("private");
-        let lowered = lower(&plan.stable, &tables, &HashKey::ZERO).expect("lowered");
+        let lowered = lower(&plan.stable, &tables, &HashKey::undrawn()).expect("lowered");
         insta::assert_snapshot!(lowered.display_indent(), @r"
         Aggregate: groupBy=[[key]], aggr=[[sum(part0) AS part0, count(Int64(1)) AS units]]
           Filter: group_rank <= UInt64(2)

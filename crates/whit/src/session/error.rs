@@ -70,6 +70,35 @@ pub enum Error {
         /// The column.
         column: String,
     },
+    /// The run does not pass.
+    #[cfg(feature = "learn")]
+    #[error(transparent)]
+    Learn(#[from] whit_learn::Error),
+    /// A run on units of which each may have many rows.
+    #[cfg(feature = "learn")]
+    #[error(
+        "the catalog protects each {unit} of the table {table}, and a run protects one row of each"
+    )]
+    SeveralRows {
+        /// The table.
+        table: String,
+        /// Its unit.
+        unit: String,
+    },
+    /// A run that has a delta, and a budget that has none.
+    #[cfg(feature = "learn")]
+    #[error("the budget has no delta, and the noise of a training run needs one")]
+    NoDelta {
+        /// The plan's.
+        delta: f64,
+    },
+    /// A folder that holds a run which this ledger was not charged for.
+    #[cfg(feature = "learn")]
+    #[error("the run at {} was not paid for from this ledger by this account", path.display())]
+    OtherRun {
+        /// Where it is kept.
+        path: std::path::PathBuf,
+    },
     /// An answer that was stored by a newer program.
     #[error("the ledger holds an answer that this program cannot read")]
     Unreadable,
@@ -132,6 +161,8 @@ impl Error {
             Self::Statistic(error) => error,
             Self::Refused(refusal) => refusal,
             Self::OtherEvent(error) => error,
+            #[cfg(feature = "learn")]
+            Self::Learn(error) => error,
             _ => return None,
         })
     }
@@ -154,6 +185,12 @@ impl Fault for Error {
             (None, Self::NoColumn { .. }) => "unknown_column",
             (None, Self::NoTable { .. }) => "unknown_table",
             (None, Self::UnitNotText { .. }) => "unit_not_text",
+            #[cfg(feature = "learn")]
+            (None, Self::SeveralRows { .. }) => "several_rows_per_unit",
+            #[cfg(feature = "learn")]
+            (None, Self::NoDelta { .. }) => "budget_without_delta",
+            #[cfg(feature = "learn")]
+            (None, Self::OtherRun { .. }) => "other_run",
             (None, _) => "stored_answer_unreadable",
         }
     }
@@ -176,6 +213,19 @@ impl Fault for Error {
                 format!("leave the unit out, or give {unit}")
             }
             (None, Self::OtherRelation { budget, .. }) => format!("use {budget}"),
+            #[cfg(feature = "learn")]
+            (None, Self::SeveralRows { .. }) => {
+                "say rows_per_unit = 1, in [data] of the plan or in the catalog: then one row of each unit is trained on".into()
+            }
+            #[cfg(feature = "learn")]
+            (None, Self::NoDelta { delta }) => format!(
+                "train on data whose catalog has a delta of more than {} in [budget] from the start; a ledger that was opened without one has none for good",
+                plain(2.0 * delta)
+            ),
+            #[cfg(feature = "learn")]
+            (None, Self::OtherRun { .. }) => {
+                "go on with the catalog, ledger and analyst that it was begun with, or give another folder".into()
+            }
             (None, Self::NoColumn { .. }) => "compare with the first line of its file".into(),
             (None, Self::NoTable { .. }) => "name one that has a unit in the catalog".into(),
             (None, Self::UnitNotText { .. }) => {

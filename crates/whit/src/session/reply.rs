@@ -94,7 +94,7 @@ impl Charge {
     }
 
     /// The same kind of charge, of nothing.
-    fn nothing(self) -> Self {
+    pub(super) fn nothing(self) -> Self {
         Self {
             epsilon: 0.0,
             delta: 0.0,

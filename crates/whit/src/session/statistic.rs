@@ -35,6 +35,8 @@ impl Session {
     ) -> Result<Measured> {
         let account = self.account(analyst)?;
         self.protect(table, &mut request)?;
+        // As for statements, so that ten tenths fit into one.
+        request.epsilon = request.epsilon.in_whole_steps();
         let delta = request.delta;
         let plan = Plan::new(request)?;
         let cost = self.filter.with_delta(delta).cost(plan.event())?;
@@ -47,11 +49,11 @@ impl Session {
         let mut answer = self.measured_or_suspend(charged, executed)?;
         answer.recorded = true;
         let stored = serde_json::to_string(&answer).expect("an answer is plain data");
-        let receipt = self.ledger.settle(redeemed, &stored)?;
+        let (receipt, standings) = self.ledger.settle_and_stand(redeemed, &stored, &account)?;
         Ok(Measured {
             answer,
             charge,
-            remaining: self.remaining(&account)?,
+            remaining: Remaining::new(&standings),
             receipt: receipt.to_string(),
         })
     }

@@ -316,6 +316,35 @@ fn races_spend_no_more_than_the_cap() {
     }
 }
 
+/// However a statistic divides its epsilon.
+#[test]
+fn ten_statistics_of_a_tenth_fit_into_one_and_no_more() {
+    for statistic in [
+        Statistic::Count,
+        Statistic::Mean,
+        Statistic::Variance,
+        Statistic::Median,
+    ] {
+        let house = House::new();
+        let session = house.open(PURE).expect("opened");
+        let path = house.folder.path().join("visits.csv");
+        let tenth = || {
+            let epsilon = Epsilon::new(0.1).expect("an epsilon");
+            let mut request = stats::Request::new(statistic.clone(), epsilon);
+            request.column = Some("cost".into());
+            request.range = (statistic != Statistic::Count)
+                .then(|| crate::Bounds::new(0.0, 9.0).expect("a range").into());
+            let open = || std::fs::File::open(&path).map_err(|_| crate::Error::Unreadable);
+            session.measure("visits", request, None, open, &mut Seeded::new(1))
+        };
+        for _ in 0..10 {
+            tenth().expect("it fits");
+        }
+        let error = tenth().expect_err("nothing is left");
+        assert_eq!(error.kind(), FaultKind::Exhausted, "{statistic:?}: {error}");
+    }
+}
+
 /// A statistic of a catalogued table protects whom the catalog says, and is charged.
 #[test]
 fn statistics_pay_from_the_same_ledger() {

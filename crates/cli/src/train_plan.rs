@@ -1,0 +1,107 @@
+//! The plan of `whit train`: read, checked as far as that needs no data, and brought together with the catalog that protects its data.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use whit::Failure;
+use whit_learn::{Plan, Recipe};
+
+use crate::catalogued::{self, Catalogued};
+
+/// What was said about a ledger.
+pub(crate) struct Asked<'a> {
+    pub(crate) catalog: Option<&'a Path>,
+    pub(crate) ledger: Option<&'a Path>,
+    pub(crate) analyst: Option<&'a str>,
+    /// Is the plan only to be priced?
+    pub(crate) dry_run: bool,
+}
+
+#[expect(clippy::disallowed_methods, reason = "a door opens files")]
+pub(crate) fn read(path: &Path) -> Result<Recipe, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::invalid(
+            "plan_not_read",
+            &format!("the plan {path:?} cannot be read: {error}"),
+            "give the path of a TOML file; whit train --help shows one",
+        )
+    })?;
+    toml::from_str(&text).map_err(|error| {
+        let place = match error.span() {
+            Some(span) => {
+                let before = text.get(..span.start).unwrap_or_default();
+                format!(", line {}", before.matches('\n').count() + 1)
+            }
+            None => String::new(),
+        };
+        Failure::invalid(
+            "plan_malformed",
+            &format!("the plan {path:?}{place}: {}", error.message()),
+            "give [data], [model] and [plan] as in the example of whit train --help",
+        )
+    })
+}
+
+/// What can be refused without opening the data, so that a dry run refuses it too.
+pub(crate) fn check(recipe: &Recipe, plan: &Plan, is_catalogued: bool) -> Result<(), Failure> {
+    if let Some(test) = &recipe.test {
+        test.check()?;
+    }
+    recipe.method(0, NonZeroUsize::MIN)?;
+    // A catalog adds its unit to what is declared, and the session checks the whole.
+    if !is_catalogued {
+        recipe.data.check()?;
+    }
+    if let Some(shape) = &recipe.data.shape {
+        recipe.check(plan, shape)?;
+    }
+    Ok(())
+}
+
+/// The private table that the data are, if a catalog says so. Then a ledger is charged, and there is no way around: not for the labels, nor
+/// by calling the same rows public.
+pub(crate) fn find(
+    recipe: &Recipe,
+    folder: &Path,
+    asked: &Asked<'_>,
+) -> Result<Option<Catalogued>, Failure> {
+    let data = folder.join(&recipe.data.path);
+    if let Some(test) = &recipe.test {
+        let label = test.label.as_deref().map(Path::new);
+        let public = [Some(test.path.as_path()), label].into_iter().flatten();
+        for path in public.map(|path| folder.join(path)) {
+            let private = catalogued::find(&path, None, None)?.is_some();
+            if private || catalogued::is_same(&path, &data) {
+                return Err(Failure::refused(
+                    "test_private",
+                    &format!("the file {path:?} of [test] is private"),
+                    "give data in [test] that are public, and none of the private ones, or leave [test] out",
+                ));
+            }
+        }
+    }
+    let label = recipe.data.label.as_deref();
+    if let Some(label) = label
+        && let Some(found) = catalogued::find(&folder.join(label), None, None)?
+    {
+        return Err(Failure::refused(
+            "train_catalogued",
+            &format!(
+                "the file {label:?} of the labels is the private table {} of a catalog",
+                found.table
+            ),
+            "train on a table whose label is one of its columns",
+        ));
+    }
+    let found = catalogued::find(&data, asked.catalog, asked.ledger)?;
+    let named = asked.ledger.map(|_| "--ledger");
+    let named = named.or(asked.analyst.map(|_| "--analyst"));
+    match (&found, named) {
+        (None, Some(option)) if !asked.dry_run => Err(Failure::invalid(
+            "not_in_catalog",
+            &format!("{option} was given, and the data {data:?} are no private table of a catalog"),
+            "give --catalog with a catalog that has the data as a table with its unit, or leave it out",
+        )),
+        _ => Ok(found),
+    }
+}

@@ -1,0 +1,210 @@
+//! What is left of a training run: weights, card, curves, and what is shown at the end.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use serde_json::json;
+use whit::Failure;
+use whit::session::{Charge, Remaining};
+use whit_learn::card::{Card, Guarantee, Training};
+use whit_learn::curve::History;
+use whit_learn::evaluate::Evaluation;
+use whit_learn::model::{Architecture, tensors};
+use whit_learn::onnx::OnnxError;
+use whit_learn::safetensors::Weights;
+use whit_learn::{Payer, Plan, Recipe, Summary, onnx};
+
+use crate::plot::Picture;
+use crate::train::{priced, value};
+use crate::train_plot::Drawn;
+use crate::{Format, query, sheet, table};
+
+/// What a ledger was charged for a run.
+pub(crate) struct Paid {
+    pub(crate) dataset: String,
+    pub(crate) charge: Charge,
+    pub(crate) remaining: Remaining,
+    pub(crate) resumed: bool,
+    pub(crate) receipt: String,
+}
+
+/// A run that has ended.
+pub(crate) struct Finished<'a> {
+    pub(crate) recipe: &'a Recipe,
+    pub(crate) plan: &'a Plan,
+    pub(crate) architecture: &'a Architecture,
+    pub(crate) parameters: Vec<f32>,
+    pub(crate) payer: &'a Payer,
+    pub(crate) paid: Option<&'a Paid>,
+    pub(crate) steps_kept: u64,
+    pub(crate) evaluation: Option<Evaluation>,
+    pub(crate) history: History,
+}
+
+impl Finished<'_> {
+    /// Writes everything, and says what was written.
+    pub(crate) fn write(&self, out: &Path) -> Result<Vec<String>, Failure> {
+        let Summary {
+            epsilon_upper,
+            delta,
+            relation,
+            ..
+        } = self.plan.summary();
+        let unit = self.unit();
+        let guarantee =
+            format!("epsilon {epsilon_upper} at delta {delta}, {relation} for one {unit}");
+        let notes = BTreeMap::from([("privacy".to_owned(), guarantee.clone())]);
+        let tensors = tensors(self.architecture.layers());
+        let weights = Weights::write(&tensors, &self.parameters, &notes).ok_or_else(|| {
+            Failure::bug(
+                "weights",
+                "the model's tensors do not hold its parameters",
+                "please report this with the plan",
+            )
+        })?;
+        let mut files = Vec::new();
+        let mut keep = |name: &str, bytes: &[u8]| {
+            write_file(&out.join(name), bytes)?;
+            files.push(name.to_owned());
+            Ok::<(), Failure>(())
+        };
+        keep("model.safetensors", &weights)?;
+        match onnx::write(
+            self.architecture,
+            &self.parameters,
+            &[("privacy", &guarantee)],
+        ) {
+            Ok(bytes) => keep("model.onnx", &bytes)?,
+            // Not every layer has a node there, and the weights are in the other file.
+            Err(OnnxError::Layer { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        keep("card.md", self.card().as_bytes())?;
+        keep("curve.csv", self.history.csv().as_bytes())?;
+        for chart in self.history.charts(self.title()) {
+            let word = chart
+                .y
+                .name
+                .split(' ')
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            for ending in ["svg", "png"] {
+                let name = format!("{word}.{ending}");
+                Drawn(&chart).write(&out.join(&name))?;
+                files.push(name);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Whom the guarantee protects one of.
+    fn unit(&self) -> &str {
+        self.recipe.data.unit.as_deref().unwrap_or("example")
+    }
+
+    fn title(&self) -> &str {
+        self.recipe.title.as_deref().unwrap_or("A private model")
+    }
+
+    fn card(&self) -> String {
+        let summary = self.plan.summary();
+        let optimizer = self.recipe.optimizer_words();
+        let mut results = Vec::new();
+        if let Some(Evaluation { loss, accuracy }) = self.evaluation {
+            results.extend(accuracy.map(|accuracy| ("accuracy on [test]", accuracy)));
+            results.push(("loss on [test]", loss));
+        }
+        let sampler = summary.sampler.replace('_', " ");
+        let card = Card {
+            title: self.title(),
+            guarantee: Guarantee {
+                epsilon_upper: summary.epsilon_upper,
+                epsilon_lower: summary.epsilon_lower,
+                delta: summary.delta,
+                unit: self.unit(),
+                event: self.plan.event(),
+            },
+            training: Training {
+                sampler: &sampler,
+                rate: summary.rate,
+                steps: summary.steps,
+                steps_kept: self.steps_kept,
+                batch_expected: summary.expected_batch,
+                clip_norm: summary.clip_norm,
+                noise_multiplier: summary.noise_multiplier,
+                optimizer: &optimizer,
+            },
+            data: &self.recipe.data,
+            architecture: self.architecture,
+            results: &results,
+            search: self.recipe.search(),
+            payer: self.payer,
+            receipt: self.paid.map(|paid| paid.receipt.as_str()),
+        };
+        card.markdown()
+    }
+
+    pub(crate) fn show(&self, out: &Path, files: &[String], format: Format) -> String {
+        let summary = self.plan.summary();
+        match format {
+            Format::Json => {
+                let mut all = value(&summary);
+                all["steps_kept"] = json!(self.steps_kept);
+                all["test"] = json!(self.evaluation);
+                all["out"] = json!(out.display().to_string());
+                all["files"] = json!(files);
+                if let Some(paid) = self.paid {
+                    all["charge"] = json!(paid.charge);
+                    all["remaining"] = json!(paid.remaining);
+                    all["resumed"] = json!(paid.resumed);
+                    all["receipt"] = json!(paid.receipt);
+                }
+                all.to_string()
+            }
+            Format::Table => {
+                let mut lines = priced(&summary);
+                let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
+                line("steps kept", self.steps_kept.to_string());
+                if let Some(Evaluation { loss, accuracy }) = self.evaluation {
+                    if let Some(accuracy) = accuracy {
+                        line("accuracy on [test]", format!("{accuracy:.4}"));
+                    }
+                    line("loss on [test]", format!("{loss:.4}"));
+                }
+                line("written to", out.display().to_string());
+                line("files", files.join(", "));
+                if let Some(paid) = self.paid {
+                    lines.extend(charged(&paid.charge, paid.resumed));
+                    lines.extend(query::left(&paid.remaining, &paid.dataset));
+                    lines.push(("receipt".into(), paid.receipt.clone()));
+                }
+                table::lines(&lines)
+            }
+        }
+    }
+}
+
+/// What was charged, for people.
+pub(crate) fn charged(charge: &Charge, resumed: bool) -> Option<(String, String)> {
+    let text = match (resumed, charge.rho) {
+        (true, _) => "nothing: this run was paid for when it began".to_owned(),
+        (false, Some(rho)) => format!("adds rho {} to the budget's sums", sheet::short_up(rho)),
+        (false, None) => format!("epsilon {}", sheet::short_up(charge.epsilon)),
+    };
+    Some(("charge".to_owned(), text))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a door writes files")]
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    std::fs::write(path, bytes).map_err(|error| unwritable(path, &error))
+}
+
+pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::invalid(
+        "out_not_written",
+        &format!("{path:?} cannot be written: {error}"),
+        "give --out a folder that you may write to",
+    )
+}

@@ -1,0 +1,165 @@
+//! `whit train` on a private table of a catalog: paid from its ledger, whole, before a row is read.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::*;
+
+const PLAN: &str = "\
+[data]
+path = 'points.csv'
+label = 'side'
+classes = 2
+n_public = 100
+[model]
+kind = 'logistic'
+[plan]
+rate = 0.1
+steps = 40
+clip = 1.0
+noise_multiplier = 8.0
+delta = 1e-6
+";
+
+const CATALOG: &str = "\
+[dataset]
+id = 'points'
+[budget]
+epsilon = 8.0
+delta = 1e-4
+[table.points]
+source = 'points.csv'
+unit = 'who'
+rows_per_unit = 1
+";
+
+/// Points of people, some of whom have two.
+fn folder(catalog: &str) -> TempDir {
+    let folder = TempDir::new().expect("a folder");
+    let mut text = String::from("who,x,y,side\n");
+    for row in 0..200 {
+        let (who, x) = (row % 120, f64::from(row * 37 % 101) / 50.0 - 1.0);
+        text += &format!("p{who},{x},0.5,{}\n", i32::from(x > 0.0));
+    }
+    text += &format!("{CANARY},x,{CANARY},7\n");
+    write(folder.path(), "points.csv", &text);
+    write(folder.path(), "plan.toml", PLAN);
+    write(folder.path(), "whit.toml", catalog);
+    folder
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    fs::write(folder.join(name), text).expect("writable");
+}
+
+fn train(folder: &TempDir, more: &str) -> String {
+    format!("train {}/plan.toml {more}", folder.path().display())
+}
+
+fn left(found: &Value) -> f64 {
+    number(&found["remaining"]["dataset"], "epsilon")
+}
+
+#[test]
+fn a_run_is_charged_and_says_so() {
+    let folder = folder(CATALOG);
+    let dry = answer(&run(&train(&folder, "--dry-run --format json")));
+    let rho = number(&dry["charge"], "rho");
+    assert!(rho > 0.0 && left(&dry) == 8.0, "{dry}");
+    let first = answer(&run(&train(&folder, "--format json")));
+    assert_eq!(first["charge"], dry["charge"]);
+    assert_eq!(first["resumed"], false);
+    assert!(left(&first) < 8.0);
+    let receipt = first["receipt"].as_str().expect("text");
+    let card = fs::read_to_string(folder.path().join("plan").join("card.md")).expect("a card");
+    for part in [
+        "for one who",
+        "the ledger of points, record",
+        receipt,
+        "Whether or not any one who was in the data",
+    ] {
+        assert!(card.contains(part), "{part:?} is not in\n{card}");
+    }
+    assert!(!card.contains("No ledger was charged") && !card.contains(CANARY));
+    // The same command has nothing left to do, and pays nothing.
+    let again = answer(&run(&train(&folder, "--format json")));
+    assert_eq!(
+        (left(&again), &again["resumed"]),
+        (left(&first), &true.into())
+    );
+    assert_eq!(number(&again["charge"], "rho"), 0.0);
+    assert_eq!(again["receipt"], first["receipt"]);
+    // Another folder is another run.
+    let out = folder.path().join("other");
+    let other = train(&folder, &format!("--format json --out {}", out.display()));
+    let other = answer(&run(&other));
+    assert!(left(&other) < left(&first) && other["resumed"] == false);
+    let catalog = folder.path().join("whit.toml");
+    let verified = run(&format!("ledger verify --catalog {}", catalog.display()));
+    assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
+    let people = run(&train(&folder, ""));
+    assert_eq!((people.code, people.stderr.as_str()), (0, ""));
+    for part in ["paid for when it began", "left of points", "receipt"] {
+        assert!(people.stdout.contains(part), "{}", people.stdout);
+    }
+}
+
+#[test]
+fn what_does_not_fit_the_budget_leaves_nothing() {
+    let check = |catalog: &str, exit: i32, kind: &str, code: &str| {
+        let folder = folder(catalog);
+        check_refused(b"", &train(&folder, ""), exit, kind, code);
+        assert!(!folder.path().join("plan").exists(), "{code}");
+    };
+    let small = CATALOG.replace("epsilon = 8.0", "epsilon = 0.01");
+    check(&small, 3, "exhausted", "budget_exhausted");
+    let pure = CATALOG.replace("delta = 1e-4\n", "");
+    check(&pure, 2, "refused", "budget_without_delta");
+    let several = CATALOG.replace("rows_per_unit = 1\n", "");
+    check(&several, 2, "refused", "several_rows_per_unit");
+}
+
+#[test]
+fn there_is_no_way_around_a_ledger() {
+    let folder = folder(CATALOG);
+    // The same rows, called public.
+    for test in ["points.csv", "./points.csv"] {
+        let plan = format!("{PLAN}[test]\npath = '{test}'\nlabel = 'side'\nclasses = 2\n");
+        write(folder.path(), "plan.toml", &plan);
+        check_refused(b"", &train(&folder, ""), 2, "refused", "test_private");
+    }
+    // The same without a catalog.
+    let path = folder.path();
+    fs::rename(path.join("whit.toml"), path.join("other.toml")).expect("there");
+    check_refused(b"", &train(&folder, ""), 2, "refused", "test_private");
+    write(path, "plan.toml", PLAN);
+    let ledger = train(&folder, "--ledger x.ledger");
+    check_refused(b"", &ledger, 1, "invalid", "not_in_catalog");
+    // A catalog of another name is found if it is named, and a run that it has paid for goes on with it alone.
+    let named = format!("--catalog {}", path.join("other.toml").display());
+    let paid = answer(&run(&train(&folder, &format!("{named} --format json"))));
+    assert!(left(&paid) < 8.0);
+}
+
+/// A run of its owner's own data, by people and not by rows, without a ledger.
+#[test]
+fn units_of_uncharged_runs_are_protected_too() {
+    let folder = folder(CATALOG);
+    fs::remove_file(folder.path().join("whit.toml")).expect("there");
+    let text = fs::read_to_string(folder.path().join("points.csv")).expect("there");
+    let (text, _) = text.split_once(CANARY).expect("the last row");
+    write(folder.path(), "points.csv", text);
+    let unit = PLAN.replace("[data]", "[data]\nunit = 'who'\nrows_per_unit = 1");
+    write(folder.path(), "plan.toml", &unit);
+    let found = answer(&run(&train(&folder, "--format json")));
+    assert!(found["charge"].is_null() && found["steps_kept"] == 40);
+    let card = fs::read_to_string(folder.path().join("plan").join("card.md")).expect("a card");
+    assert!(card.contains("for one who") && card.contains("No ledger was charged"));
+    write(
+        folder.path(),
+        "plan.toml",
+        &unit.replace("rows_per_unit = 1", ""),
+    );
+    check_refused(b"", &train(&folder, ""), 1, "invalid", "data_field_missing");
+}

@@ -1,0 +1,210 @@
+//! How fast a step of private training is, beside Opacus's ghost clipping and torch without privacy.
+//!
+//! Run with `./bench learning`, which installs the peers. Examples per second of CPU time on one thread, ours and theirs in turn, medians of
+//! five rounds; two threads against one by the clock on the wall. A step is the sum of a batch, noise if there is any, and the
+//! update of the weights; the draw of the batch is not in it on either side. `./bench learning MODEL` measures one model alone.
+
+mod model;
+
+use std::io::{BufRead, BufReader, Write};
+use std::num::NonZeroUsize;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use model::{Model, Run, Step, cpu_ns, models};
+use whit_core::{AddRemove, L2, Ratio, Scale, Secret, Sensitivity};
+use whit_mechanism::{OsEntropy, RoundedGaussian};
+
+const ROUNDS: usize = 5;
+/// Nanoseconds that a round takes: many ticks of the CPU's clock.
+const ROUND_NS: f64 = 4e8;
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// A peer that waits for its turn. `None` if it is not installed.
+struct Peer(Child);
+
+impl Peer {
+    fn start(model: &Model, mode: &str) -> Option<Self> {
+        let python = std::env::var_os("WHIT_PEER_PYTHON")?;
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peer_learning.py");
+        let child = Command::new(python)
+            .args([script, model.name, &model.batch.to_string(), mode])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        Some(Self(child.expect("the peer's Python starts")))
+    }
+
+    /// Examples per second of CPU time.
+    fn speed(&mut self) -> f64 {
+        let mut line = String::new();
+        let (stdin, stdout) = (self.0.stdin.as_mut(), self.0.stdout.as_mut());
+        writeln!(stdin.expect("piped"), "go").expect("the peer listens");
+        BufReader::new(stdout.expect("piped"))
+            .read_line(&mut line)
+            .expect("the peer answers");
+        line.trim().parse().expect("a number")
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // The end of its input is the end of its loop.
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// Examples per second of CPU time of one round.
+fn speed(run: &mut Run, kind: Step) -> f64 {
+    let (start, mut examples) = (cpu_ns(), 0);
+    loop {
+        examples += run.step(kind, NonZeroUsize::MIN);
+        let spent = cpu_ns() - start;
+        if spent >= ROUND_NS {
+            return examples as f64 * 1e9 / spent;
+        }
+    }
+}
+
+/// Seconds of one step by the clock on the wall.
+fn wall(run: &mut Run, kind: Step, threads: NonZeroUsize) -> f64 {
+    let (start, mut steps) = (Instant::now(), 0);
+    while start.elapsed().as_nanos() < 150_000_000 {
+        run.step(kind, threads);
+        steps += 1;
+    }
+    start.elapsed().as_secs_f64() / f64::from(steps)
+}
+
+fn measure(model: &Model) {
+    let mut run = Run::new(model, model.batch);
+    let two = NonZeroUsize::new(2).expect("not zero");
+    assert!(
+        run.sum_bits(NonZeroUsize::MIN) == run.sum_bits(two),
+        "two threads give other bits"
+    );
+    let mut peers = ["ghost", "plain"].map(|mode| Peer::start(model, mode));
+    let mut all: [Vec<f64>; 7] = Default::default();
+    // The first round warms up.
+    for round in 0..=ROUNDS {
+        let mut one = vec![
+            speed(&mut run, Step::Private),
+            speed(&mut run, Step::Clipped),
+            speed(&mut run, Step::Plain),
+        ];
+        one.extend(
+            peers
+                .iter_mut()
+                .map(|peer| peer.as_mut().map_or(f64::NAN, Peer::speed)),
+        );
+        for kind in [Step::Private, Step::Clipped] {
+            one.push(wall(&mut run, kind, NonZeroUsize::MIN) / wall(&mut run, kind, two));
+        }
+        if round > 0 {
+            all.iter_mut().zip(one).for_each(|(all, x)| all.push(x));
+        }
+    }
+    let [
+        private,
+        clipped,
+        plain,
+        ghost,
+        torch,
+        threads,
+        threads_clipped,
+    ] = all.map(median);
+    println!(
+        "| {} | {private:.0} | {clipped:.0} | {plain:.0} | {ghost:.0} | {torch:.0} | {:.2}× | {:.2}× | {:.2}× | {:.0}% | {threads:.2}× / {threads_clipped:.2}× | {:.4} |",
+        model.title,
+        private / ghost,
+        clipped / ghost,
+        clipped / torch,
+        100.0 * (plain / clipped - 1.0),
+        run.margin(),
+    );
+}
+
+/// Megabytes: resident now, and at most so far.
+fn memory_mb() -> [f64; 2] {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a benchmark reads its own memory use"
+    )]
+    let text = std::fs::read_to_string("/proc/self/status").expect("Linux counts memory");
+    ["VmRSS", "VmHWM"].map(|field| {
+        let line = text.lines().find(|line| line.starts_with(field));
+        let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+        kilobytes.expect("a number of kilobytes") / 1024.0
+    })
+}
+
+/// In a process of its own: what steps of a batch need beyond the data, on one thread and on two.
+fn memory(model: &Model, batch: usize, threads: NonZeroUsize) {
+    let mut run = Run::new(model, batch);
+    let [before, _] = memory_mb();
+    (0..2).for_each(|_| {
+        run.step(Step::Private, threads);
+    });
+    let [_, peak] = memory_mb();
+    println!("{:.0}", peak - before);
+}
+
+fn noise_ns() -> f64 {
+    let scale = Scale::new(Ratio::from(1_u64 << 36)).expect("in range");
+    let noise = RoundedGaussian::new(scale, Sensitivity::<L2, AddRemove>::new(Ratio::one()));
+    let draws = (0..ROUNDS).map(|_| {
+        let mut values = vec![1_i64; 1_000_000];
+        let start = cpu_ns();
+        for _ in 0..20 {
+            let release = noise.release(Secret::new(values), &mut OsEntropy::new());
+            values = release.expect("entropy").into_value();
+        }
+        (cpu_ns() - start) / 2e7
+    });
+    median(draws.collect())
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| a != "--bench")
+        .collect();
+    let models = models();
+    if let [what, name, batch, threads] = &arguments[..]
+        && what == "memory"
+    {
+        let model = models.iter().find(|model| model.name == name);
+        let numbers = (batch.parse(), threads.parse());
+        let (Some(model), (Ok(batch), Ok(threads))) = (model, numbers) else {
+            panic!("memory MODEL BATCH THREADS");
+        };
+        return memory(model, batch, threads);
+    }
+    let wanted = |model: &&Model| arguments.is_empty() || arguments[0] == model.name;
+    println!("Examples per second of CPU time, one thread.\n");
+    println!(
+        "| model, batch | private, exact noise | private but for noise | our own without privacy | Opacus ghost | torch without privacy | private : ghost | but for noise : ghost | but for noise : torch | clipping and bookkeeping | two threads, with and without noise | margin |"
+    );
+    println!("| {}", "--- | ".repeat(12).trim_end());
+    models.iter().filter(wanted).for_each(measure);
+    println!("\n| model | threads | batch 256, MiB beyond the data | batch 60,000 |");
+    println!("| --- | --- | --- | --- |");
+    let program = std::env::current_exe().expect("this program");
+    for model in models.iter().filter(wanted) {
+        for threads in ["1", "2"] {
+            let [small, large] = ["256", "60000"].map(|batch| {
+                let arguments = ["memory", model.name, batch, threads];
+                let output = Command::new(&program).args(arguments).output();
+                let output = output.expect("it starts again").stdout;
+                String::from_utf8_lossy(&output).trim().to_owned()
+            });
+            println!("| {} | {threads} | {small} | {large} |", model.name);
+        }
+    }
+    println!("\nExact noise: {:.1} ns per draw.", noise_ns());
+}

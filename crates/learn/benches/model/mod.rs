@@ -1,0 +1,247 @@
+//! The models of the benchmark, and one step of each.
+
+use std::num::NonZeroUsize;
+
+use whit_core::{AddRemove, L2, Ratio, Scale, Sensitivity};
+use whit_learn::clip::Clip;
+use whit_learn::clipped_sum::{BatchRows, ClippedSum, Memory, non_private_sum};
+use whit_learn::layer::{
+    Activation, Conv2d, Flatten, Function, Layer, Linear, Pool, Pooling, Window,
+};
+use whit_learn::loss::Loss;
+use whit_learn::network::{Examples, Network};
+use whit_learn::optimizer::{Optimizer, Rule};
+use whit_learn::schedule::Schedule;
+use whit_mechanism::{OsEntropy, RoundedGaussian};
+
+/// Nanoseconds this process's first thread has spent on a CPU.
+pub(crate) fn cpu_ns() -> f64 {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a benchmark reads its own CPU time"
+    )]
+    let text =
+        std::fs::read_to_string("/proc/self/schedstat").expect("Linux counts CPU time per process");
+    text.split(' ')
+        .next()
+        .and_then(|field| field.parse().ok())
+        .expect("the first field is nanoseconds")
+}
+
+/// A model and the batch that it is compared at.
+pub(crate) struct Model {
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) batch: usize,
+    layers: fn() -> Vec<Box<dyn Layer>>,
+}
+
+pub(crate) fn models() -> [Model; 4] {
+    let model = |name, title, batch, layers| Model {
+        name,
+        title,
+        batch,
+        layers,
+    };
+    [
+        model("mlp784", "MLP 784-1000-10, 600", 600, || mlp(784)),
+        model("mlp60", "MLP 60-1000-10, 600", 600, || mlp(60)),
+        model(
+            "logistic",
+            "logistic regression 784-10, 4,096",
+            4096,
+            || vec![Box::new(Linear::new(784, 10))],
+        ),
+        model("cnn", "MNIST CNN, 256", 256, cnn),
+    ]
+}
+
+fn mlp(inputs: usize) -> Vec<Box<dyn Layer>> {
+    vec![
+        Box::new(Linear::new(inputs, 1000)),
+        Box::new(Activation::new(Function::Relu, 1000)),
+        Box::new(Linear::new(1000, 10)),
+    ]
+}
+
+fn cnn() -> Vec<Box<dyn Layer>> {
+    let window = |side, channels, kernel, stride, padding| Window {
+        height: side,
+        width: side,
+        channels,
+        kernel,
+        stride,
+        padding,
+    };
+    let relu = |len| Activation::new(Function::Relu, len);
+    vec![
+        Box::new(Conv2d::new(window(28, 1, 8, 2, 3), 16)),
+        Box::new(relu(14 * 14 * 16)),
+        Box::new(Pool::new(window(14, 16, 2, 1, 0), Pooling::Max)),
+        Box::new(Conv2d::new(window(13, 16, 4, 2, 0), 32)),
+        Box::new(relu(5 * 5 * 32)),
+        Box::new(Pool::new(window(5, 32, 2, 1, 0), Pooling::Max)),
+        Box::new(Flatten::new(32, 16)),
+        Box::new(Linear::new(512, 32)),
+        Box::new(relu(32)),
+        Box::new(Linear::new(32, 10)),
+    ]
+}
+
+/// Numbers between `-size` and `size`, always the same.
+fn numbers(count: usize, size: f32) -> Vec<f32> {
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 40) as f32 / 8_388_608.0 - 1.0
+    };
+    (0..count).map(|_| size * next()).collect()
+}
+
+/// Random pixels; rows beyond the last start again.
+struct Pixels {
+    floats: Vec<f32>,
+    width: usize,
+}
+
+/// Rows of the data, at most.
+const ROWS_MAX: usize = 4096;
+
+impl Examples for Pixels {
+    fn load(&self, row: u32, input: &mut [f32]) -> Option<f32> {
+        let start = row as usize * self.width % self.floats.len();
+        input.copy_from_slice(&self.floats[start..start + self.width]);
+        Some((row % 10) as f32)
+    }
+}
+
+/// What a step does.
+#[derive(Clone, Copy)]
+pub(crate) enum Step {
+    /// Clipped sum, exact noise, update.
+    Private,
+    /// The same without noise, which is not private.
+    Clipped,
+    /// The plain sum of gradients, and the update.
+    Plain,
+}
+
+/// A model in training.
+pub(crate) struct Run {
+    network: Network,
+    sum: ClippedSum,
+    noise: RoundedGaussian<AddRemove>,
+    data: Pixels,
+    rows: Vec<u32>,
+    weights: Vec<f32>,
+    optimizer: Optimizer,
+    memory: Memory,
+    gradient: Vec<f32>,
+    buffer: Vec<i64>,
+}
+
+/// Small: what is learned does not matter here.
+const RATE: f64 = 1e-4;
+
+/// `2^-36` of the clip norm, which is 1.
+const GRID_BITS: i32 = 36;
+
+impl Run {
+    pub(crate) fn new(model: &Model, batch: usize) -> Self {
+        let network = Network::new((model.layers)(), Loss::CrossEntropy).expect("it fits");
+        let width = network.input_len();
+        let cap = batch + 6 * (batch as f64).sqrt() as usize;
+        let clip = Clip::flat(1.0).expect("in range");
+        let grid = 2.0_f64.powi(-GRID_BITS);
+        let steps = 1_u64 << GRID_BITS;
+        // A noise multiplier of 1.1.
+        let scale = Scale::new(Ratio::from(steps / 10 * 11)).expect("in range");
+        let sensitivity = Sensitivity::<L2, AddRemove>::new(Ratio::from(steps));
+        Self {
+            sum: ClippedSum::new(&network, clip, grid, cap as u32).expect("it fits"),
+            noise: RoundedGaussian::new(scale, sensitivity),
+            data: Pixels {
+                floats: numbers(batch.min(ROWS_MAX) * width, 1.0),
+                width,
+            },
+            rows: (0..batch as u32).collect(),
+            weights: numbers(network.param_len(), 0.03),
+            optimizer: Optimizer::new(
+                Rule::Sgd { momentum: 0.0 },
+                Schedule::Constant { rate: RATE },
+                network.param_len(),
+                u64::MAX,
+            )
+            .expect("in range"),
+            memory: Memory::default(),
+            gradient: Vec::new(),
+            buffer: Vec::new(),
+            network,
+        }
+    }
+
+    /// What is left of the clip norm.
+    pub(crate) fn margin(&self) -> f64 {
+        self.sum.margin()
+    }
+
+    /// The bits of a sum.
+    pub(crate) fn sum_bits(&mut self, threads: NonZeroUsize) -> Vec<i64> {
+        self.summed(threads, Vec::new())
+    }
+
+    /// The sum of the batch, exposed: these are no private data.
+    fn summed(&mut self, threads: NonZeroUsize, buffer: Vec<i64>) -> Vec<i64> {
+        let batch = BatchRows {
+            examples: &self.data,
+            rows: &self.rows,
+            seeds: &[],
+        };
+        let (network, threads) = (&self.network, threads.get());
+        let summed = self.sum.sum(
+            network,
+            &self.weights,
+            batch,
+            threads,
+            &mut self.memory,
+            buffer,
+        );
+        summed.expect("it fits").sum.expose()
+    }
+
+    /// Takes a step and says how many examples were in it.
+    pub(crate) fn step(&mut self, kind: Step, threads: NonZeroUsize) -> usize {
+        let examples = self.rows.len();
+        let rate = RATE as f32 / examples as f32;
+        if matches!(kind, Step::Plain) {
+            let batch = BatchRows {
+                examples: &self.data,
+                rows: &self.rows,
+                seeds: &[],
+            };
+            let (weights, gradient) = (&mut self.weights, &mut self.gradient);
+            non_private_sum(&self.network, weights, batch, &mut self.memory, gradient)
+                .expect("it fits");
+            for (weight, slope) in weights.iter_mut().zip(gradient) {
+                *weight -= rate * *slope;
+            }
+            return examples;
+        }
+        let buffer = std::mem::take(&mut self.buffer);
+        let mut sum = self.summed(threads, buffer);
+        if matches!(kind, Step::Private) {
+            let secret = whit_core::Secret::new(sum);
+            let release = self
+                .noise
+                .release_on(threads, secret, &mut OsEntropy::new());
+            sum = release.expect("entropy").into_value();
+        }
+        let unit = self.sum.grid() / examples as f64;
+        let update = self.optimizer.step(&mut self.weights, &sum, unit);
+        update.expect("as many sums as weights");
+        self.buffer = sum;
+        examples
+    }
+}

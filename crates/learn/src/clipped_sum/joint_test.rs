@@ -1,0 +1,106 @@
+//! Sums over several micro-batches at once, and how often a term is rounded.
+
+use super::step::Cut;
+use super::tests::{GRID, Run, first, flat, mlp, rows};
+use super::*;
+use crate::layer::{Activation, Function, Layer, Linear};
+use crate::loss::Loss;
+use crate::network::{Grouping, SLOTS};
+
+/// A network whose sums are taken jointly.
+fn wide_mlp() -> Network {
+    let layers: Vec<Box<dyn Layer>> = vec![
+        Box::new(Linear::new(160, 210)),
+        Box::new(Activation::new(Function::Relu, 210)),
+        Box::new(Linear::new(210, 3)),
+    ];
+    Network::new(layers, Loss::CrossEntropy).expect("it fits")
+}
+
+#[test]
+fn joint_sums_are_within_half_of_eta_and_have_the_same_bits_for_any_threads() {
+    let (network, examples) = (wide_mlp(), rows(1500, 160, 2.0));
+    assert!(matches!(network.grouping(), Grouping::Joint(kept) if kept * SLOTS < 1500));
+    let mut run = Run::new(&network, &examples, flat(1.0), 1500);
+    // More than one group of micro-batches, one group, one micro-batch, one example.
+    for count in [1500, 700, 20, 1] {
+        let mut exact = vec![0; network.param_len()];
+        for row in 0..count {
+            exact
+                .iter_mut()
+                .zip(run.of(&[row]))
+                .for_each(|(sum, x)| *sum += x);
+        }
+        run.threads = 1;
+        let one = run.both(&first(count));
+        let distance = run.distance(&exact, &one.0);
+        assert!(distance <= (1.0 - run.sum.margin()) / 2.0, "{distance}");
+        for threads in [2, 5] {
+            run.threads = threads;
+            assert!(run.both(&first(count)) == one, "{threads} threads");
+        }
+        let without: Vec<u32> = (1..count).collect();
+        assert!(run.distance(&one.0, &run.of(&without)) <= 1.0);
+    }
+    assert_eq!(run.both(&[]), (vec![0; network.param_len()], 0));
+}
+
+#[test]
+fn the_plain_sum_is_that_of_gradients_that_are_not_clipped() {
+    let (small, large) = (mlp(), wide_mlp());
+    for (network, width) in [(&small, 4), (&large, 160)] {
+        let examples = rows(100, width, 0.5);
+        let run = Run::new(network, &examples, flat(1e6), 100);
+        let rows = first(100);
+        let batch = BatchRows {
+            examples: &examples,
+            rows: &rows,
+            seeds: &[],
+        };
+        let (mut memory, mut plain) = (Memory::default(), vec![7.0; 3]);
+        non_private_sum(network, &run.params, batch, &mut memory, &mut plain).expect("it fits");
+        for (&one, &other) in plain.iter().zip(&run.of(&rows)) {
+            let other = other as f64 * run.sum.grid();
+            assert!((f64::from(one) - other).abs() < 1e-4 * (1.0 + other.abs()));
+        }
+    }
+}
+
+/// Counts the roundings of every term, for batches of all sizes, by the cut that is used.
+#[test]
+fn terms_go_through_at_most_the_roundings_of_the_proof() {
+    for (chained, kept) in [(1, 1), (1, 8), (2, 4), (2, 5), (2, 32)] {
+        let (slots, bound) = (32, |n: usize| {
+            let (m, b) = (32 * chained, usize::div_ceil(kept, chained));
+            n * (m + b + 5)
+        });
+        for n in 1..700 {
+            let cut = Cut::new(slots, n);
+            let sizes: Vec<usize> = (0..cut.micro_batches).map(|i| cut.rows(i).len()).collect();
+            assert_eq!(sizes.iter().sum::<usize>(), n);
+            assert!(sizes.iter().all(|&size| size >= 1 && size <= slots));
+            let mut roundings = 0;
+            for group in sizes.chunks(kept) {
+                let chains: Vec<usize> = group.chunks(chained).map(|c| c.iter().sum()).collect();
+                for (j, &e) in chains.iter().enumerate() {
+                    let later = chains.len() - j;
+                    roundings += (1..=e).map(|i| e - i + 2 + later).sum::<usize>();
+                }
+            }
+            assert!(2 * roundings <= bound(n), "{n} examples, {kept} kept");
+        }
+    }
+}
+
+#[test]
+fn the_margin_is_that_of_the_proof() {
+    let (small, large) = (mlp(), wide_mlp());
+    // Four chains of 32, and sixteen of 64, carried together. 1,000 examples, twice.
+    for (network, chain, chains) in [(&small, 32.0, 4.0), (&large, 64.0, 16.0)] {
+        let sum = ClippedSum::new(network, flat(2.0), GRID, 1000).expect("it fits");
+        let roundings = (chain + chains + 5.0) / 2.0;
+        let narrow = roundings / 16_777_216.0 * (1.0 + 1.0 / 256.0) * 1000.0 * 2.0;
+        let eta = 1.0 - sum.margin();
+        assert!(eta >= narrow && eta < narrow + 1e-3, "{eta} {narrow}");
+    }
+}

@@ -1,0 +1,257 @@
+//! How a batch is gone through: which micro-batches there are, who takes them, and where their sums are carried.
+//!
+//! A thread takes micro-batches one after the other. If sums are taken jointly, all that are kept are summed once every one of
+//! them was differentiated, piece by piece, each piece by one thread. Who takes what changes nothing: a sum is formed in
+//! the same order by whoever forms it, and whole numbers are added in any order.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::BatchRows;
+use crate::clip::{Clip, Clipped};
+use crate::layer::{Kept, Sum};
+use crate::network::{Buffers, Grouping, Network, Weights};
+use crate::tensor::sized;
+
+/// Parameters that are carried under one lock.
+const CARRIED: usize = 1 << 14;
+
+/// What a thread has for itself.
+#[derive(Default)]
+pub(super) struct Worker {
+    pub(super) buffers: Buffers,
+    partial: Vec<f32>,
+    squares: Vec<f64>,
+    own: Vec<f32>,
+    pub(super) below: i64,
+}
+
+/// Micro-batches that wait for a joint sum, each layer by layer.
+pub(super) type Waiting = Vec<Mutex<Vec<Kept>>>;
+
+/// How a batch is cut, by its size and the network alone: into micro-batches of one size, but for the last.
+#[derive(Clone, Copy)]
+pub(super) struct Cut {
+    examples: usize,
+    /// Examples of a micro-batch.
+    size: usize,
+    pub(super) micro_batches: usize,
+}
+
+impl Cut {
+    pub(super) fn new(slots: usize, examples: usize) -> Self {
+        let least = examples.div_ceil(slots);
+        let size = examples.div_ceil(least.max(1)).max(1);
+        Self {
+            examples,
+            size,
+            micro_batches: examples.div_ceil(size),
+        }
+    }
+
+    pub(super) fn rows(&self, micro_batch: usize) -> Range<usize> {
+        let first = micro_batch * self.size;
+        first..(first + self.size).min(self.examples)
+    }
+}
+
+/// A batch on its way through a network.
+pub(super) struct Step<'a, F> {
+    pub(super) network: &'a Network,
+    pub(super) weights: Weights<'a>,
+    pub(super) batch: BatchRows<'a>,
+    /// Sets the factors of a micro-batch that was differentiated.
+    pub(super) factors: F,
+}
+
+impl<F: Fn(&mut Worker) + Sync> Step<'_, F> {
+    /// Sums the batch in floats. `carry(total, sum, fresh)` adds a sum to a piece of the total, or writes it there if it is
+    /// fresh.
+    pub(super) fn narrow<T: Send + Copy + Default>(
+        &self,
+        workers: &mut [Worker],
+        waiting: &mut Waiting,
+        total: &mut [T],
+        carry: impl Fn(&mut [T], &[f32], bool) + Sync,
+    ) {
+        let cut = Cut::new(self.network.slots(), self.batch.rows.len());
+        match self.network.grouping() {
+            Grouping::Joint(kept) if cut.micro_batches > 0 => {
+                let count = waiting.len().max(kept.min(cut.micro_batches));
+                waiting.resize_with(count, Mutex::default);
+                self.jointly(cut, kept, workers, waiting, total, carry);
+            }
+            Grouping::Joint(_) => total.fill(T::default()),
+            Grouping::Loose(added) => {
+                total.fill(T::default());
+                self.loosely(cut, added, workers, total, carry);
+            }
+        }
+    }
+
+    /// Each thread adds up `added` micro-batches and carries their sum, and so on.
+    fn loosely<T: Send>(
+        &self,
+        cut: Cut,
+        added: usize,
+        workers: &mut [Worker],
+        total: &mut [T],
+        carry: impl Fn(&mut [T], &[f32], bool) + Sync,
+    ) {
+        let len = total.len();
+        let places: Vec<_> = total.chunks_mut(CARRIED).map(Mutex::new).collect();
+        parallel(
+            workers,
+            cut.micro_batches.div_ceil(added),
+            |worker, part| {
+                sized(&mut worker.partial, len).fill(0.0);
+                for micro_batch in part * added..cut.micro_batches.min((part + 1) * added) {
+                    self.differentiate(worker, cut.rows(micro_batch));
+                    let sum = Sum::Narrow(&mut worker.partial[..len]);
+                    self.network.accumulate(&mut worker.buffers, sum);
+                }
+                let sums = worker.partial[..len].chunks(CARRIED);
+                for (place, sum) in places.iter().zip(sums) {
+                    carry(&mut lock(place), sum, false);
+                }
+            },
+        );
+    }
+
+    /// All threads differentiate `kept` micro-batches, then sum them, and so on.
+    fn jointly<T: Send>(
+        &self,
+        cut: Cut,
+        kept: usize,
+        workers: &mut [Worker],
+        waiting: &Waiting,
+        mut total: &mut [T],
+        carry: impl Fn(&mut [T], &[f32], bool) + Sync,
+    ) {
+        let mut places = Vec::new();
+        for (at, piece, len) in self.network.joint_pieces() {
+            let (place, rest) = total.split_at_mut(len);
+            total = rest;
+            places.push((at, piece, Mutex::new(place)));
+        }
+        for first in (0..cut.micro_batches).step_by(kept) {
+            let count = kept.min(cut.micro_batches - first);
+            parallel(workers, count, |worker, index| {
+                self.differentiate(worker, cut.rows(first + index));
+                self.network
+                    .keep(&worker.buffers, &mut lock(&waiting[index]));
+            });
+            let kept: Vec<_> = waiting[..count].iter().map(lock).collect();
+            let kept: Vec<&[Kept]> = kept.iter().map(|layers| &***layers).collect();
+            parallel(workers, places.len(), |worker, index| {
+                let (at, piece, place) = &places[index];
+                let mut place = lock(place);
+                let sum = sized(&mut worker.partial, place.len());
+                self.network.joint_sum(*at, *piece, &kept, sum);
+                carry(&mut place, sum, first == 0);
+            });
+        }
+    }
+
+    /// Sums the batch in `f64`, at most `most` examples at a time, and hands each sum to `carry`. One thread does it.
+    pub(super) fn wide(&self, worker: &mut Worker, most: usize, mut carry: impl FnMut(&[f64])) {
+        let cut = Cut::new(self.network.slots(), self.batch.rows.len());
+        let mut sum = vec![0.0; self.network.param_len()];
+        let mut held = 0;
+        for rows in (0..cut.micro_batches).map(|micro_batch| cut.rows(micro_batch)) {
+            if held + rows.len() > most {
+                carry(&sum);
+                sum.fill(0.0);
+                held = 0;
+            }
+            held += rows.len();
+            self.differentiate(worker, rows);
+            self.network
+                .accumulate(&mut worker.buffers, Sum::Wide(&mut sum));
+        }
+        carry(&sum);
+    }
+
+    /// From rows to factors.
+    fn differentiate(&self, worker: &mut Worker, rows: Range<usize>) {
+        load(self.network, self.batch.part(rows), &mut worker.buffers);
+        self.network
+            .differentiate(self.weights, &mut worker.buffers);
+        (self.factors)(worker);
+    }
+}
+
+fn load(network: &Network, batch: BatchRows, buffers: &mut Buffers) {
+    buffers.shape(network, batch.rows.len());
+    buffers.targets.clear();
+    buffers.seeds.clear();
+    let inputs = buffers.activations[0].chunks_exact_mut(network.input_len());
+    for (&row, input) in batch.rows.iter().zip(inputs) {
+        let target = batch.examples.load(row, input);
+        if target.is_none() {
+            input.fill(0.0);
+        }
+        // What is not a number makes an example that contributes zero, as an empty one does.
+        buffers.targets.push(target.unwrap_or(f32::NAN));
+    }
+    buffers.seeds.extend_from_slice(batch.seeds);
+}
+
+impl Worker {
+    /// From norms to factors. What is kept of an example that is not finite becomes zero.
+    pub(super) fn clip(&mut self, clip: &Clip, margin: f64, network: &Network) {
+        let buffers = &mut self.buffers;
+        let (examples, layers) = (buffers.examples, network.trained_layers());
+        buffers.factors.resize(layers * examples, 0.0);
+        self.squares.resize(layers, 0.0);
+        self.own.resize(layers, 0.0);
+        for example in 0..examples {
+            for (layer, square) in self.squares.iter_mut().enumerate() {
+                *square = buffers.norms[layer * examples + example];
+            }
+            let empty = buffers.targets[example].is_nan();
+            let mut clipped = clip.factors(margin, &self.squares, &mut self.own);
+            if empty {
+                self.own.fill(0.0);
+                clipped = Clipped::Never;
+            }
+            for (layer, &factor) in self.own.iter().enumerate() {
+                buffers.factors[layer * examples + example] = factor;
+            }
+            match clipped {
+                Clipped::Below => self.below += 1,
+                Clipped::Above => {}
+                Clipped::Never => network.forget(buffers, example),
+            }
+        }
+    }
+}
+
+/// Calls `work` with each number below `count`, on all workers; whoever is free takes the next.
+fn parallel(workers: &mut [Worker], count: usize, work: impl Fn(&mut Worker, usize) + Sync) {
+    let next = AtomicUsize::new(0);
+    let take = |worker: &mut Worker| {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count {
+                return;
+            }
+            work(worker, index);
+        }
+    };
+    let threads = workers.len().min(count);
+    std::thread::scope(|scope| {
+        let mut workers = workers[..threads].iter_mut();
+        let first = workers.next();
+        for worker in workers {
+            scope.spawn(|| take(worker));
+        }
+        first.into_iter().for_each(take);
+    });
+}
+
+/// Memory that a panic left is as good as any: whoever uses it writes all of it first.
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

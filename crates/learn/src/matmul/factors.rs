@@ -1,0 +1,294 @@
+//! Factors of a product, and the chains of a tile that each kind of them makes.
+
+use pulp::Simd;
+
+use super::panels::{BLOCK, Panels, firsts};
+use super::strips::{STRIP, Strips};
+
+/// The sums of `R` rows and `V` vectors of columns.
+pub(super) type Tile<S, const R: usize, const V: usize> = [[<S as Simd>::f32s; V]; R];
+
+/// Micro-batches that one chain of a joint sum goes through. Longer chains would round more, and shorter ones would end too often.
+pub(crate) const CHAINED: usize = 2;
+
+/// Steps of a chain that are taken without a look at lengths.
+const CHUNK: usize = 8;
+
+/// How the sums of a tile come about.
+pub(super) trait Factors {
+    /// Does a product go through all rows before the next panel? Else it goes through all panels before the next rows.
+    const PANELS_OUTSIDE: bool;
+
+    /// Columns of the product.
+    fn columns(&self) -> usize;
+
+    /// The sums of the rows from `row` on and of the vectors from `at` on of the panel that starts at column `first` and has
+    /// `W` vectors in a row.
+    fn sums<S: Simd, const R: usize, const V: usize, const W: usize>(
+        &self,
+        simd: S,
+        row: usize,
+        first: usize,
+        at: usize,
+    ) -> Tile<S, R, V>;
+
+    /// One sum, for a machine without vectors.
+    fn sum(&self, row: usize, column: usize) -> f32;
+}
+
+/// One step of the chains of a tile.
+#[expect(
+    clippy::needless_range_loop,
+    reason = "sums that are named by constants stay in registers"
+)]
+#[inline(always)]
+fn step<S: Simd, const R: usize, const V: usize, const W: usize>(
+    simd: S,
+    left: impl Fn(usize) -> f32,
+    right: &[S::f32s; W],
+    at: usize,
+    sums: &mut Tile<S, R, V>,
+) {
+    let right = &right[at..at + V];
+    for r in 0..R {
+        let value = simd.splat_f32s(left(r));
+        for v in 0..V {
+            sums[r][v] = simd.mul_add_e_f32s(value, right[v], sums[r][v]);
+        }
+    }
+}
+
+#[inline(always)]
+fn vectors<S: Simd, const W: usize>(right: &Panels, first: usize) -> &[[S::f32s; W]] {
+    S::as_simd_f32s(right.panel(first)).0.as_chunks().0
+}
+
+/// The entry of a packed matrix.
+fn entry(right: &Panels, k: usize, column: usize) -> f32 {
+    let (first, width) = firsts(right.columns)
+        .take_while(|&(first, _)| first <= column)
+        .last()
+        .unwrap_or((0, BLOCK));
+    right.panel(first)[k * width + column - first]
+}
+
+/// What the chains of a product start from.
+#[derive(Clone, Copy)]
+pub(crate) enum Start<'a> {
+    /// Zero.
+    Zero,
+    /// The same row for every row.
+    Row(&'a [f32]),
+}
+
+impl Start<'_> {
+    #[inline(always)]
+    fn tile<S: Simd, const R: usize, const V: usize>(
+        self,
+        simd: S,
+        column: usize,
+    ) -> Tile<S, R, V> {
+        match self {
+            Start::Zero => [[simd.splat_f32s(0.0); V]; R],
+            Start::Row(start) => {
+                let lanes = |v: usize| (column + v * S::F32_LANES).min(start.len());
+                [std::array::from_fn(|v| simd.partial_load_f32s(&start[lanes(v)..])); R]
+            }
+        }
+    }
+
+    fn at(self, column: usize) -> f32 {
+        match self {
+            Start::Zero => 0.0,
+            Start::Row(start) => start[column],
+        }
+    }
+}
+
+/// A left factor that lies row by row.
+pub(super) struct ByRow<'a> {
+    pub(super) left: &'a [f32],
+    pub(super) right: &'a Panels,
+    pub(super) start: Start<'a>,
+}
+
+impl Factors for ByRow<'_> {
+    const PANELS_OUTSIDE: bool = true;
+
+    fn columns(&self) -> usize {
+        self.right.columns
+    }
+
+    #[inline(always)]
+    fn sums<S: Simd, const R: usize, const V: usize, const W: usize>(
+        &self,
+        simd: S,
+        row: usize,
+        first: usize,
+        at: usize,
+    ) -> Tile<S, R, V> {
+        let depth = self.right.depth;
+        let mut sums = self.start.tile(simd, first + at * S::F32_LANES);
+        let rows: [&[f32]; R] = std::array::from_fn(|r| &self.left[(row + r) * depth..][..depth]);
+        let whole = rows.map(|row| row.as_chunks::<CHUNK>().0);
+        let (chunks, rest) = vectors::<S, W>(self.right, first).as_chunks::<CHUNK>();
+        for (c, right) in chunks.iter().enumerate() {
+            let left: [&[f32; CHUNK]; R] = std::array::from_fn(|r| &whole[r][c]);
+            for k in 0..CHUNK {
+                step(simd, |r| left[r][k], &right[k], at, &mut sums);
+            }
+        }
+        let done = chunks.len() * CHUNK;
+        for (k, right) in rest.iter().enumerate() {
+            step(simd, |r| rows[r][done + k], right, at, &mut sums);
+        }
+        sums
+    }
+
+    fn sum(&self, row: usize, column: usize) -> f32 {
+        let depth = self.right.depth;
+        let left = self.left[row * depth..][..depth].iter().enumerate();
+        left.fold(self.start.at(column), |sum, (k, a)| {
+            sum + a * entry(self.right, k, column)
+        })
+    }
+}
+
+/// A left factor whose transpose lies row by row, `stride` floats in a row.
+pub(super) struct ByColumn<'a> {
+    pub(super) left: &'a [f32],
+    pub(super) stride: usize,
+    pub(super) right: &'a Panels,
+}
+
+impl Factors for ByColumn<'_> {
+    const PANELS_OUTSIDE: bool = false;
+
+    fn columns(&self) -> usize {
+        self.right.columns
+    }
+
+    #[inline(always)]
+    fn sums<S: Simd, const R: usize, const V: usize, const W: usize>(
+        &self,
+        simd: S,
+        row: usize,
+        first: usize,
+        at: usize,
+    ) -> Tile<S, R, V> {
+        let mut sums = Start::Zero.tile(simd, 0);
+        let left = self.left.chunks_exact(self.stride);
+        for (left, right) in left.zip(vectors::<S, W>(self.right, first)) {
+            let left = &left[row..row + R];
+            step(simd, |r| left[r], right, at, &mut sums);
+        }
+        sums
+    }
+
+    fn sum(&self, row: usize, column: usize) -> f32 {
+        let left = self.left.chunks_exact(self.stride).enumerate();
+        left.fold(0.0, |sum, (k, left)| {
+            sum + left[row] * entry(self.right, k, column)
+        })
+    }
+}
+
+/// The same with a right factor that lies row by row and is not packed: for few rows it is read no more often than packing would.
+/// Its columns are a multiple of [`BLOCK`].
+pub(super) struct Unpacked<'a> {
+    pub(super) left: &'a [f32],
+    pub(super) stride: usize,
+    pub(super) right: &'a [f32],
+    pub(super) columns: usize,
+}
+
+impl Factors for Unpacked<'_> {
+    const PANELS_OUTSIDE: bool = true;
+
+    fn columns(&self) -> usize {
+        self.columns
+    }
+
+    #[inline(always)]
+    fn sums<S: Simd, const R: usize, const V: usize, const W: usize>(
+        &self,
+        simd: S,
+        row: usize,
+        first: usize,
+        at: usize,
+    ) -> Tile<S, R, V> {
+        let mut sums = Start::Zero.tile(simd, 0);
+        let left = self.left.chunks_exact(self.stride);
+        for (left, right) in left.zip(self.right.chunks_exact(self.columns)) {
+            let left = &left[row..row + R];
+            if let Some(right) = S::as_simd_f32s(&right[first..]).0.first_chunk::<W>() {
+                step(simd, |r| left[r], right, at, &mut sums);
+            }
+        }
+        sums
+    }
+
+    fn sum(&self, row: usize, column: usize) -> f32 {
+        let left = self.left.chunks_exact(self.stride);
+        let terms = left.zip(self.right.chunks_exact(self.columns));
+        terms.fold(0.0, |sum, (left, right)| sum + left[row] * right[column])
+    }
+}
+
+/// Several products of one shape: one chain for each [`CHAINED`] of them, and the ends of the chains added in their order.
+pub(super) struct Joint<'a> {
+    pub(super) blocks: &'a [(&'a Strips, &'a Panels)],
+}
+
+impl Factors for Joint<'_> {
+    const PANELS_OUTSIDE: bool = true;
+
+    fn columns(&self) -> usize {
+        self.blocks[0].1.columns
+    }
+
+    #[inline(always)]
+    fn sums<S: Simd, const R: usize, const V: usize, const W: usize>(
+        &self,
+        simd: S,
+        row: usize,
+        first: usize,
+        at: usize,
+    ) -> Tile<S, R, V> {
+        let zero = Start::Zero.tile(simd, 0);
+        let mut total: Tile<S, R, V> = zero;
+        for (index, blocks) in self.blocks.chunks(CHAINED).enumerate() {
+            let mut sums = zero;
+            let rows = row % STRIP..row % STRIP + R;
+            for (strips, panels) in blocks {
+                for (left, right) in strips.strip(row).iter().zip(vectors::<S, W>(panels, first)) {
+                    let left = &left[rows.clone()];
+                    step(simd, |r| left[r], right, at, &mut sums);
+                }
+            }
+            if index == 0 {
+                total = sums;
+            } else {
+                for r in 0..R {
+                    for v in 0..V {
+                        total[r][v] = simd.add_f32s(total[r][v], sums[r][v]);
+                    }
+                }
+            }
+        }
+        total
+    }
+
+    fn sum(&self, row: usize, column: usize) -> f32 {
+        let chain = |blocks: &[(&Strips, &Panels)]| {
+            blocks.iter().fold(0.0, |sum, (strips, panels)| {
+                let left = strips.strip(row).iter().enumerate();
+                left.fold(sum, |sum, (k, left)| {
+                    sum + left[row % STRIP] * entry(panels, k, column)
+                })
+            })
+        };
+        let chains = self.blocks.chunks(CHAINED).map(chain);
+        chains.fold(0.0, |total, sum| total + sum)
+    }
+}

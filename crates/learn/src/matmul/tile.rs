@@ -1,0 +1,149 @@
+//! A product, tile by tile: sums that stay in registers while a chain runs.
+
+use pulp::{Simd, WithSimd};
+
+use super::factors::{Factors, Tile};
+use super::panels::{PANEL, firsts};
+
+/// Some rows of a product, written to `out`, or added to what it holds if `ADD`.
+pub(super) struct Product<'a, F, const ADD: bool> {
+    pub(super) factors: F,
+    /// Which rows; the first of them starts a strip.
+    pub(super) rows: std::ops::Range<usize>,
+    pub(super) out: &'a mut [f32],
+}
+
+impl<F: Factors, const ADD: bool> WithSimd for Product<'_, F, ADD> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let (panels, end) = (firsts(self.factors.columns()), self.rows.end);
+        if F::PANELS_OUTSIDE {
+            for (first, width) in panels {
+                let mut row = self.rows.start;
+                while row < end {
+                    row += self.rows_at(simd, row, first, width);
+                }
+            }
+        } else {
+            let panels: Vec<_> = panels.collect();
+            let mut row = self.rows.start;
+            while row < end {
+                let mut done = 1;
+                for &(first, width) in &panels {
+                    done = self.rows_at(simd, row, first, width);
+                }
+                row += done;
+            }
+        }
+    }
+}
+
+impl<F: Factors, const ADD: bool> Product<'_, F, ADD> {
+    /// As many rows of one panel as fit in the registers; returns how many, which does not depend on the panel.
+    #[inline(always)]
+    fn rows_at<S: Simd>(&mut self, simd: S, row: usize, first: usize, width: usize) -> usize {
+        match self.rows.end - row {
+            8.. if S::REGISTER_COUNT > 16 => self.columns_at::<S, 8>(simd, row, first, width),
+            4.. => self.columns_at::<S, 4>(simd, row, first, width),
+            2.. => self.columns_at::<S, 2>(simd, row, first, width),
+            _ => self.columns_at::<S, 1>(simd, row, first, width),
+        }
+    }
+
+    /// With sixteen lanes the whole panel is one tile, else each block of it is.
+    #[inline(always)]
+    fn columns_at<S: Simd, const R: usize>(
+        &mut self,
+        simd: S,
+        row: usize,
+        first: usize,
+        width: usize,
+    ) -> usize {
+        match (S::F32_LANES, width) {
+            (16, 48) => self.tiles::<S, R, 3, 3>(simd, row, first),
+            (16, 32) => self.tiles::<S, R, 2, 2>(simd, row, first),
+            (16, _) => self.tiles::<S, R, 1, 1>(simd, row, first),
+            (8, 48) => self.tiles::<S, R, 2, 6>(simd, row, first),
+            (8, 32) => self.tiles::<S, R, 2, 4>(simd, row, first),
+            (8, _) => self.tiles::<S, R, 2, 2>(simd, row, first),
+            (4, 48) => self.tiles::<S, R, 4, 12>(simd, row, first),
+            (4, 32) => self.tiles::<S, R, 4, 8>(simd, row, first),
+            (4, _) => self.tiles::<S, R, 4, 4>(simd, row, first),
+            _ => self.entries(row..row + R, first, width),
+        }
+        R
+    }
+
+    #[inline(always)]
+    fn tiles<S: Simd, const R: usize, const V: usize, const W: usize>(
+        &mut self,
+        simd: S,
+        row: usize,
+        first: usize,
+    ) {
+        for at in (0..W).step_by(V) {
+            let sums = self.factors.sums::<S, R, V, W>(simd, row, first, at);
+            self.store(simd, row, first + at * S::F32_LANES, sums);
+        }
+    }
+
+    /// Writes a tile. Its sums are named by constants everywhere, so that they stay in registers.
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "sums that are named by constants stay in registers"
+    )]
+    #[inline(always)]
+    fn store<S: Simd, const R: usize, const V: usize>(
+        &mut self,
+        simd: S,
+        row: usize,
+        column: usize,
+        sums: Tile<S, R, V>,
+    ) {
+        let (columns, row) = (self.factors.columns(), row - self.rows.start);
+        let width = V * S::F32_LANES;
+        if column + width <= columns {
+            for r in 0..R {
+                let out = &mut self.out[(row + r) * columns + column..][..width];
+                let out = &mut S::as_mut_simd_f32s(out).0[..V];
+                for v in 0..V {
+                    out[v] = match ADD {
+                        true => simd.add_f32s(out[v], sums[r][v]),
+                        false => sums[r][v],
+                    };
+                }
+            }
+            return;
+        }
+        let rows = self.out[row * columns..].chunks_exact_mut(columns);
+        for (r, out) in rows.take(R).enumerate() {
+            let mut floats = [0.0; PANEL];
+            let vectors = &mut S::as_mut_simd_f32s(&mut floats).0[..V];
+            for q in 0..R {
+                for v in 0..V {
+                    if q == r {
+                        vectors[v] = sums[q][v];
+                    }
+                }
+            }
+            let out = out[column.min(columns)..].iter_mut();
+            for (out, &sum) in out.zip(&floats[..width]) {
+                *out = if ADD { *out + sum } else { sum };
+            }
+        }
+    }
+
+    /// A machine whose vectors are of no known width: one entry after the other.
+    fn entries(&mut self, rows: std::ops::Range<usize>, first: usize, width: usize) {
+        let columns = self.factors.columns();
+        for row in rows {
+            for column in first..columns.min(first + width) {
+                let sum = self.factors.sum(row, column);
+                let out = &mut self.out[(row - self.rows.start) * columns + column];
+                *out = if ADD { *out + sum } else { sum };
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! How the contributions of micro-batches are added up.
+//!
+//! A small sum stays in the first caches: it is added up over a few micro-batches, one after the other, and carried to the total
+//! (*loosely*). A large one would be read and written for every micro-batch, and so it is taken over several at once (*jointly*),
+//! after all of them were differentiated. Which of both depends on the network alone.
+
+use super::{Buffers, Network};
+use crate::layer::{Kept, Sum};
+use crate::matmul::CHAINED;
+
+/// Networks with at most as many parameters are always summed loosely.
+const SMALL: usize = 1 << 15;
+
+/// Examples that are summed jointly, at most, and the floats that they may keep: 16 MiB.
+const JOINT_EXAMPLES: usize = 1024;
+const JOINT_FLOATS: usize = 4 << 20;
+
+/// Micro-batches of a small network whose sums are added up before they are carried. Where gradients are formed it is one, since
+/// an example costs so much more there than carrying does.
+const LOOSE_FEW: usize = 4;
+
+/// Where gradients are formed and are many, about as many examples are summed before the sum is carried.
+const LOOSE_EXAMPLES: usize = 256;
+
+/// How micro-batches are grouped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grouping {
+    /// So many are differentiated, at most, before they are summed jointly.
+    Joint(usize),
+    /// The sums of so many are added up, at most, before they are carried.
+    Loose(usize),
+}
+
+impl Network {
+    /// The grouping of this network's micro-batches, whatever the batch and the threads are.
+    pub(crate) fn grouping(&self) -> Grouping {
+        if self.param_len() <= SMALL {
+            let formed = self.layers.iter().any(|layer| layer.gradient_len() > 0);
+            return Grouping::Loose(if formed { 1 } else { LOOSE_FEW });
+        }
+        if self.trained().any(|at| self.layers[at].joint_pieces() == 0) {
+            return Grouping::Loose((LOOSE_EXAMPLES / self.slots).max(1));
+        }
+        let ends = self.trained().map(|at| &self.layers[at]);
+        let floats: usize = ends
+            .map(|layer| layer.input_len() + layer.output_len())
+            .sum();
+        let examples = JOINT_EXAMPLES.min(JOINT_FLOATS / floats);
+        Grouping::Joint((examples / self.slots).max(1))
+    }
+
+    /// How a term of a sum is rounded: the longest chain of examples, and how many chains are added up at most.
+    pub(crate) fn chains(&self) -> (usize, usize) {
+        match self.grouping() {
+            Grouping::Joint(kept) => (self.slots * CHAINED, kept.div_ceil(CHAINED)),
+            Grouping::Loose(added) => (self.slots, added),
+        }
+    }
+
+    /// Adds the contributions of a micro-batch, `buffers.factors` being the factors layer by layer.
+    pub(crate) fn accumulate(&self, buffers: &mut Buffers, mut sum: Sum) {
+        let examples = buffers.examples;
+        let factors = buffers.factors.chunks_exact(examples.max(1));
+        for (at, factors) in self.trained().zip(factors) {
+            let layer = &self.layers[at];
+            let input = &buffers.activations[at][..examples * layer.input_len()];
+            let delta = &buffers.deltas[at + 1][..examples * layer.output_len()];
+            let range = self.offsets[at]..self.offsets[at + 1];
+            let sum = match &mut sum {
+                Sum::Narrow(sum) => Sum::Narrow(&mut sum[range]),
+                Sum::Wide(sum) => Sum::Wide(&mut sum[range]),
+            };
+            layer.accumulate(factors, input, delta, &mut buffers.scratch[at], sum);
+        }
+    }
+
+    /// Keeps the contributions of a micro-batch for a joint sum, layer by layer.
+    pub(crate) fn keep(&self, buffers: &Buffers, kept: &mut Vec<Kept>) {
+        let examples = buffers.examples;
+        let factors = buffers.factors.chunks_exact(examples.max(1));
+        kept.resize_with(self.layers.len(), Kept::default);
+        for (at, factors) in self.trained().zip(factors) {
+            let layer = &self.layers[at];
+            let input = &buffers.activations[at][..examples * layer.input_len()];
+            let delta = &buffers.deltas[at + 1][..examples * layer.output_len()];
+            layer.keep(factors, input, delta, &mut kept[at]);
+        }
+    }
+
+    /// The pieces of a joint sum, as `(layer, piece, parameters)`: all parameters in their order.
+    pub(crate) fn joint_pieces(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        self.trained().flat_map(|at| {
+            let layer = &self.layers[at];
+            (0..layer.joint_pieces()).map(move |piece| (at, piece, layer.joint_len(piece)))
+        })
+    }
+
+    /// Writes one piece of the sum of what was kept.
+    pub(crate) fn joint_sum(&self, at: usize, piece: usize, kept: &[&[Kept]], out: &mut [f32]) {
+        let kept: Vec<&Kept> = kept.iter().map(|layers| &layers[at]).collect();
+        self.layers[at].joint_sum(piece, &kept, out);
+    }
+}

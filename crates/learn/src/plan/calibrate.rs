@@ -1,0 +1,88 @@
+//! The least noise that keeps an epsilon.
+
+use whit_accounting::target::{Target, least_noise};
+use whit_accounting::{Bracket, composition};
+use whit_core::{Delta, Event};
+
+use crate::error::Result;
+
+/// Calibrated noise is rounded up to multiples of `2^-24`: short numbers, for next to no noise.
+const NOISE_UNIT: f64 = 16_777_216.0;
+/// Noise that no scale holds.
+const OUT_OF_REACH: whit_accounting::Error = whit_accounting::Error::NoEngine {
+    what: "noise beyond all scales",
+};
+/// How often calibrated noise may be raised until the price keeps the target, by a millionth each.
+const RAISES: u32 = 8;
+/// A price this close to the target is as good as the target, and so is noise to the least that passes.
+const NEAR: f64 = 1e-5;
+/// How often less noise is tried.
+const TRIES: u32 = 30;
+
+/// An event and its epsilon.
+pub(super) type Priced = (Event, Bracket);
+
+/// The least noise whose price keeps the target, a short number. Whatever the searches do, the noise that is answered with was priced
+/// itself, and its price keeps the target.
+pub(super) fn calibrate(
+    epsilon: f64,
+    delta: Delta,
+    of: impl Fn(f64) -> Result<Event>,
+    priced: impl Fn(f64) -> Result<Priced>,
+) -> Result<(f64, Priced)> {
+    let compose = |multiplier: f64| match of(multiplier) {
+        Ok(event) => composition(&event),
+        Err(_) => Err(OUT_OF_REACH),
+    };
+    let found = least_noise(compose, Target::new(epsilon, delta.value())?)?;
+    let mut multiplier = short(found.bounds.upper());
+    for _ in 0..RAISES {
+        let price = priced(multiplier)?;
+        if price.1.upper() <= epsilon {
+            return Ok((multiplier, price));
+        }
+        multiplier = short(multiplier * (1.0 + 1e-6));
+    }
+    let what = "noise_multiplier";
+    Err(whit_accounting::Error::Unverified { what }.into())
+}
+
+/// Less noise than what was found, if its price leaves room. The search asks how large delta is at the target's epsilon, and where losses
+/// are bounded (removing an example from `n` Poisson samples of rate `q` has no loss above `n ln(1/(1-q))`) that is
+/// answered by a coarser engine than how large epsilon is at the target's delta. So that is asked here, by halving what is not known. Only for
+/// samplers that are priced in no time.
+pub(super) fn lower(
+    epsilon: f64,
+    mut best: (f64, Priced),
+    priced: impl Fn(f64) -> Result<Priced>,
+) -> (f64, Priced) {
+    let mut fails = 0.0;
+    // Downward by growing steps at first, since what was found is hardly ever far off.
+    let mut step: f64 = 1.0 / 64.0;
+    for _ in 0..TRIES {
+        let known = best.1.1.upper() >= epsilon * (1.0 - NEAR) || best.0 <= fails * (1.0 + NEAR);
+        if known {
+            break;
+        }
+        let next = if fails > 0.0 {
+            0.5 * (fails + best.0)
+        } else {
+            step *= 2.0;
+            best.0 * (1.0 - step.min(0.5))
+        };
+        let next = short(next);
+        if next >= best.0 {
+            break;
+        }
+        match priced(next) {
+            Ok(price) if price.1.upper() <= epsilon => best = (next, price),
+            // Noise without a price is no noise to answer with.
+            _ => fails = next,
+        }
+    }
+    best
+}
+
+fn short(multiplier: f64) -> f64 {
+    (multiplier * NOISE_UNIT).ceil() / NOISE_UNIT
+}

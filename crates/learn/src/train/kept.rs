@@ -1,0 +1,170 @@
+//! A run that is kept: what it was is written to its [`Place`] now and then, and no step is taken before the place has counted it.
+
+use std::num::NonZeroUsize;
+
+use whit_core::{Mechanism, Sampling, Secret};
+
+use super::{Method, Trainer};
+use crate::checkpoint::{Checkpoint, CheckpointError, Place};
+use crate::data::Dataset;
+use crate::error::{Error, Result};
+use crate::network::Network;
+use crate::payment::Payment;
+use crate::plan::Plan;
+
+/// The names under which a checkpoint keeps the optimizer.
+const FIRST: &str = "first";
+const SECOND: &str = "second";
+const AVERAGE: &str = "average";
+const TAKEN: &str = "taken";
+const AVERAGED: &str = "averaged";
+/// And the clip norm of the next step, where it moves.
+const CLIP: &str = "clip";
+
+/// A run that is kept on disk.
+pub(super) struct Kept {
+    place: Place,
+    checkpoint: Checkpoint,
+    /// It is written about this often.
+    interval: u64,
+    /// Steps that were counted and not taken yet.
+    granted: u64,
+    /// Steps that were taken and not written yet.
+    pub(super) fresh: u64,
+}
+
+impl Trainer {
+    /// The run that was begun in a place, as it was kept there: steps that were begun and not kept are lost. About every `interval` steps it
+    /// is written, and no step is taken before the place has counted it.
+    pub fn kept(
+        plan: &Plan,
+        network: Network,
+        data: Secret<Dataset>,
+        method: Method,
+        place: Place,
+        interval: NonZeroUsize,
+    ) -> Result<Self> {
+        let path = place.path().to_owned();
+        let not_begun = CheckpointError::NotBegun { path };
+        let checkpoint = place.load()?.ok_or(not_begun)?;
+        let event = plan.event();
+        if checkpoint.run().event != *event || checkpoint.run().steps_total != plan.steps() {
+            return Err(CheckpointError::OtherPlan.into());
+        }
+        let (begun, payer) = (checkpoint.steps_begun(), checkpoint.payer().clone());
+        // At the end of a run there is nothing to draw, wherever its last epoch was cut.
+        let payment = (begun < plan.steps())
+            .then(|| Payment::rest(event.fingerprint(), payer.clone(), begun));
+        let whole = (checkpoint.parameters.clone(), payer, payment);
+        let mut trainer = Self::assemble(plan, network, whole, data, method)?;
+        trainer.restore(&checkpoint)?;
+        trainer.kept = Some(Kept {
+            place,
+            checkpoint,
+            interval: (interval.get() as u64).next_multiple_of(epoch(plan)),
+            granted: 0,
+            fresh: 0,
+        });
+        Ok(trainer)
+    }
+
+    /// What the optimizer and the clip norm were.
+    fn restore(&mut self, checkpoint: &Checkpoint) -> Result<()> {
+        let damaged = || Error::from(CheckpointError::Damaged);
+        let vector = |name| checkpoint.vectors.get(name).cloned().unwrap_or_default();
+        let count = |name| match checkpoint.scalars.get(name) {
+            Some(&count) if count >= 0.0 => Ok(count as u64),
+            None => Ok(0),
+            _ => Err(damaged()),
+        };
+        if checkpoint.steps_kept() == 0 {
+            return Ok(());
+        }
+        let state = [vector(FIRST), vector(SECOND)];
+        self.method.optimizer.restore(count(TAKEN)?, state)?;
+        if let Some(average) = &mut self.method.average {
+            average.restore(count(AVERAGED)?, vector(AVERAGE))?;
+        }
+        if let Some(moving) = &mut self.moving {
+            let norm = checkpoint.scalars.get(CLIP).ok_or_else(damaged)?;
+            *moving = moving.at(*norm)?;
+        }
+        Ok(())
+    }
+
+    /// How many steps the parameters hold: fewer than were begun, if some were lost.
+    pub fn steps_kept(&self) -> u64 {
+        match &self.kept {
+            Some(kept) => kept.checkpoint.steps_kept() + kept.fresh,
+            None => self.taken(),
+        }
+    }
+
+    /// The next step is begun where the run is kept, with some that follow, before it is taken.
+    pub(super) fn count(&mut self) -> Result<()> {
+        if self.kept.as_ref().is_some_and(|kept| kept.granted == 0) {
+            self.keep()?;
+        }
+        let Some(kept) = &mut self.kept else {
+            return Ok(());
+        };
+        if kept.granted == 0 {
+            kept.granted = kept.place.begin(&mut kept.checkpoint, kept.interval)?;
+        }
+        let steps = self.plan.steps();
+        kept.granted = kept
+            .granted
+            .checked_sub(1)
+            .ok_or(Error::StepsTaken { steps })?;
+        Ok(())
+    }
+
+    /// Writes what was done since the last time.
+    pub(super) fn keep(&mut self) -> Result<()> {
+        let Some(mut kept) = self.kept.take() else {
+            return Ok(());
+        };
+        let written = match std::mem::take(&mut kept.fresh) {
+            0 => Ok(()),
+            fresh => {
+                self.save(&mut kept.checkpoint);
+                kept.checkpoint.done(fresh);
+                kept.place.keep(&kept.checkpoint)
+            }
+        };
+        self.kept = Some(kept);
+        Ok(written?)
+    }
+
+    pub(super) fn save(&self, checkpoint: &mut Checkpoint) {
+        checkpoint.parameters.clone_from(&self.parameters);
+        let optimizer = &self.method.optimizer;
+        let [first, second] = optimizer.state().map(<[f32]>::to_vec);
+        let mut keep = |name: &str, vector, count: Option<(&str, u64)>| {
+            checkpoint.vectors.insert(name.into(), vector);
+            if let Some((name, count)) = count {
+                checkpoint.scalars.insert(name.into(), count as f64);
+            }
+        };
+        keep(FIRST, first, Some((TAKEN, optimizer.taken())));
+        keep(SECOND, second, None);
+        if let Some(average) = &self.method.average {
+            let (taken, sums) = average.state();
+            keep(AVERAGE, sums.to_vec(), Some((AVERAGED, taken)));
+        }
+        if let Some(moving) = &self.moving {
+            checkpoint.scalars.insert(CLIP.into(), moving.norm());
+        }
+    }
+}
+
+/// How many steps belong together: a deal of examples to steps is secret, and so not kept.
+fn epoch(plan: &Plan) -> u64 {
+    match plan.event().mechanism() {
+        Mechanism::Sampled {
+            sampling: Sampling::BallsInBins { bins: count } | Sampling::Shuffled { batches: count },
+            ..
+        } => (*count).max(1),
+        _ => 1,
+    }
+}

@@ -1,0 +1,341 @@
+//! # A training run is paid from the catalog's ledger
+//! Whole, and before a private row is read: [`Session::train`] is the only way from a catalogued table to a trainer.
+//!
+//! **Whom it protects.** A run protects one example, and a catalog protects units, all rows of one together. So one row of each unit is an
+//! example, chosen by that unit's rows alone, and a run on units whose number of rows nobody has bounded to one is refused.
+//!
+//! **What is charged.** The run's own event, or that it is `(epsilon, delta)`-DP at the plan's delta, whichever adds less to the ledger's sum of
+//! concentrated losses. Both cover the run. (The first counts every step as if everybody took part in it; many steps of small samples are
+//! cheaper by the second.)
+//!
+//! **In which order.** What can be refused for what is public is refused; the charge is kept; it is settled with what the run promises; the
+//! folder is begun, which uses the permit up; rows are read; steps are counted in the folder before they are taken. A run that stops after
+//! the folder was begun goes on from there and pays nothing, since the ledger knows its number; before that, what was paid is spent. A
+//! refused charge has read and written nothing. A second run of the same plan is another run, and pays.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use serde::Serialize;
+use whit_accounting::price;
+use whit_accounting::reserve::Account;
+use whit_core::{Bits, Delta, Entropy, Event, Neighbours};
+use whit_learn::checkpoint::{CheckpointError, Place, Run};
+use whit_learn::data::{Audience, DataError, load_private, survey};
+use whit_learn::model::Architecture;
+use whit_learn::{Payer, Payment, Plan, Recipe, Summary, Trainer};
+use whit_ledger::{Found, Key};
+
+use super::{Charge, Error, Kind, Remaining, Result, Session};
+
+/// Which run, on what, by whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    /// The private table of the catalog that is trained on.
+    pub table: &'a str,
+    /// What to train, and how. Its data are that table's file.
+    pub recipe: &'a Recipe,
+    /// The recipe's plan.
+    pub plan: &'a Plan,
+    /// Who trains.
+    pub analyst: Option<&'a str>,
+    /// The folder that the recipe's paths are relative to.
+    pub folder: &'a Path,
+}
+
+/// Where a run is kept, and how it works.
+#[derive(Clone, Copy, Debug)]
+pub struct Desk<'a> {
+    /// The folder where it is kept; made if it is not there.
+    pub out: &'a Path,
+    /// It is written about every so many steps.
+    pub interval: NonZeroUsize,
+    /// How many threads work.
+    pub threads: NonZeroUsize,
+}
+
+/// A run that was paid for, ready for its next step.
+#[non_exhaustive]
+pub struct Course {
+    /// Takes the steps.
+    pub trainer: Trainer,
+    /// What it trains.
+    pub architecture: Architecture,
+    /// As ordered, with the unit that the catalog protects.
+    pub recipe: Recipe,
+    /// What was charged just now: nothing, if the run was paid for before.
+    pub charge: Charge,
+    /// What is left at every level.
+    pub remaining: Remaining,
+    /// Was it begun and paid for before?
+    pub resumed: bool,
+    /// The hash that commits the ledger to what this run promises, and to everything before it.
+    pub receipt: String,
+}
+
+/// What a run would be charged.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Quoted {
+    /// What it would be charged.
+    pub charge: Charge,
+    /// What is left as long as nothing is charged.
+    pub remaining: Remaining,
+}
+
+/// What the ledger keeps of a run: the guarantee, and which run it is.
+#[derive(Serialize)]
+struct Promise<'a> {
+    training: Terms<'a>,
+}
+
+#[derive(Serialize)]
+struct Terms<'a> {
+    run: &'a str,
+    unit: &'a str,
+    #[serde(flatten)]
+    summary: Summary,
+    event: &'a Event,
+}
+
+/// A run that is paid for: now, or before.
+struct Begun {
+    place: Place,
+    sequence: u64,
+    receipt: String,
+    resumed: bool,
+}
+
+impl Session {
+    /// Pays for a run and reads its rows, or goes on with one that was paid for.
+    pub fn train(
+        &self,
+        order: &Order<'_>,
+        desk: &Desk<'_>,
+        entropy: &mut impl Entropy,
+    ) -> Result<Course> {
+        let account = self.account(order.analyst)?;
+        let recipe = self.protect_examples(order)?;
+        let (event, charge) = self.training_event(order.plan)?;
+        let shape = survey(&recipe.data, order.folder);
+        let shape = shape.map_err(|error| unfit(order.table, error))?;
+        let architecture = recipe.check(order.plan, &shape)?;
+        let run = recipe.run(order.plan);
+        let begun = match Place::is_begun(desk.out, &run) {
+            true => self.paid_before(&run, &account, desk)?,
+            false => {
+                let initial = recipe.initial(&architecture);
+                let paid = (&recipe, order.plan, &event);
+                self.pay(paid, (&run, initial), &account, desk, entropy)?
+            }
+        };
+        let data = load_private(&recipe.data, order.folder, Audience::Anyone);
+        let trainer = data.map_err(whit_learn::Error::from).and_then(|data| {
+            recipe.trainer_kept(order.plan, data, desk.threads, begun.place, desk.interval)
+        });
+        let (trainer, architecture) = self.trained_or_suspend(begun.sequence, trainer)?;
+        Ok(Course {
+            trainer,
+            architecture,
+            recipe,
+            charge: if begun.resumed {
+                charge.nothing()
+            } else {
+                charge
+            },
+            remaining: self.remaining(&account)?,
+            resumed: begun.resumed,
+            receipt: begun.receipt,
+        })
+    }
+
+    /// What a run would be charged. Reads no private row, charges nothing.
+    pub fn quote(&self, order: &Order<'_>) -> Result<Quoted> {
+        let account = self.account(order.analyst)?;
+        let recipe = self.protect_examples(order)?;
+        recipe.data.check().map_err(whit_learn::Error::from)?;
+        let (_, charge) = self.training_event(order.plan)?;
+        Ok(Quoted {
+            charge,
+            remaining: self.remaining(&account)?,
+        })
+    }
+
+    /// The event to charge, and what that adds.
+    fn training_event(&self, plan: &Plan) -> Result<(Event, Charge)> {
+        if plan.relation() != Neighbours::AddRemove {
+            return Err(Error::OtherRelation {
+                budget: Neighbours::AddRemove,
+                given: plan.relation(),
+            });
+        }
+        let (_, slack) = self.catalog.budget();
+        if slack == Delta::ZERO {
+            let delta = plan.delta().value();
+            return Err(Error::NoDelta { delta });
+        }
+        let guarantee = plan.guarantee()?;
+        let alone = price(&guarantee, plan.delta())?;
+        let (own, simple) = (
+            self.filter.cost(plan.event())?,
+            self.filter.cost(&guarantee)?,
+        );
+        Ok(match own.sums().loss <= simple.sums().loss {
+            true => (plan.event().clone(), Charge::new(alone, &own)),
+            false => (guarantee, Charge::new(alone, &simple)),
+        })
+    }
+
+    /// Charges the run, settles that with what it promises, and begins its folder.
+    fn pay(
+        &self,
+        (recipe, plan, event): (&Recipe, &Plan, &Event),
+        (run, initial): (&Run, Vec<f32>),
+        account: &Account,
+        desk: &Desk<'_>,
+        entropy: &mut impl Entropy,
+    ) -> Result<Begun> {
+        let mut bits = entropy.open().map_err(whit_learn::Error::from)?;
+        let id = format!("{:016x}{:016x}", bits.word(), bits.word());
+        let mut journal = self.ledger.charge(key(run, &id, account), run.plan);
+        let permit = self.filter.reserve(event, account, &mut journal)?;
+        let sequence = permit.sequence();
+        let (payment, redeemed) = Payment::charged(plan, permit, id.clone())?;
+        let promise = Promise {
+            training: Terms {
+                run: &id,
+                unit: recipe.data.unit.as_deref().unwrap_or_default(),
+                summary: plan.summary(),
+                event: plan.event(),
+            },
+        };
+        let promise = serde_json::to_string(&promise).expect("plain data");
+        let receipt = self.ledger.settle(redeemed, &promise)?;
+        std::fs::create_dir_all(desk.out).map_err(|error| {
+            whit_learn::Error::from(CheckpointError::Unwritable {
+                path: desk.out.into(),
+                why: error.kind(),
+            })
+        })?;
+        let place = Place::open(desk.out, run.clone()).map_err(whit_learn::Error::from)?;
+        place.start(payment, initial)?;
+        Ok(Begun {
+            place,
+            sequence,
+            receipt: receipt.to_string(),
+            resumed: false,
+        })
+    }
+
+    /// A run that was begun in the folder, if this ledger was charged for it, by this account.
+    fn paid_before(&self, run: &Run, account: &Account, desk: &Desk<'_>) -> Result<Begun> {
+        let place = Place::open(desk.out, run.clone()).map_err(whit_learn::Error::from)?;
+        let kept = place.load().map_err(whit_learn::Error::from)?;
+        let other = || Error::OtherRun {
+            path: place.path().to_owned(),
+        };
+        let Some(Payer::Ledger {
+            dataset,
+            run: id,
+            sequence: noted,
+        }) = kept.as_ref().map(|kept| kept.payer())
+        else {
+            return Err(other());
+        };
+        let found = self.ledger.find(key(run, id, account))?;
+        let Some(Found::Answered {
+            sequence,
+            statement,
+            receipt,
+            ..
+        }) = found
+        else {
+            return Err(other());
+        };
+        let is_it =
+            dataset == self.catalog.dataset() && sequence == *noted && statement == Some(run.plan);
+        if !is_it {
+            return Err(other());
+        }
+        Ok(Begun {
+            place,
+            sequence,
+            receipt: receipt.to_string(),
+            resumed: true,
+        })
+    }
+
+    /// As for statements: that rows could not be read is a bit about them that nobody has paid for.
+    fn trained_or_suspend<T>(&self, charged: u64, made: whit_learn::Result<T>) -> Result<T> {
+        use whit_learn::Error::{Data, TooManyExamples};
+        if let Err(Data(_) | TooManyExamples { .. }) = &made {
+            self.ledger.suspend(charged)?;
+        }
+        Ok(made?)
+    }
+
+    /// The recipe for examples of which each is one unit's, or why there is none.
+    fn protect_examples(&self, order: &Order<'_>) -> Result<Recipe> {
+        let name = order.table;
+        let table = self.catalog.table(name);
+        let unit = table.and_then(|table| table.unit());
+        let (Some(table), Some(unit), Some(columns)) = (table, unit, self.tables.columns(name))
+        else {
+            let table = name.to_owned();
+            return Err(Error::NoTable { table });
+        };
+        // Examples tell units apart as text. A number can be written in several ways.
+        let text = |&(column, kind): &(&str, Kind)| column == unit && kind == Kind::Text;
+        if !columns.iter().any(text) {
+            return Err(Error::UnitNotText {
+                table: name.to_owned(),
+                unit: unit.to_owned(),
+            });
+        }
+        let mut recipe = order.recipe.clone();
+        let data = &mut recipe.data;
+        if let Some(given) = data.unit.as_ref().filter(|given| *given != unit) {
+            return Err(Error::OtherUnit {
+                table: name.to_owned(),
+                unit: unit.to_owned(),
+                given: given.clone(),
+            });
+        }
+        data.unit = Some(unit.to_owned());
+        // A declared cap is enforced, not trusted.
+        let asked = data.rows_per_unit.or(table.rows_per_unit());
+        if asked != Some(1) {
+            return Err(Error::SeveralRows {
+                table: name.to_owned(),
+                unit: unit.to_owned(),
+            });
+        }
+        data.rows_per_unit = asked;
+        Ok(recipe)
+    }
+}
+
+/// What a first line names is not told: a file without one has a person's row in that place.
+fn unfit(table: &str, error: DataError) -> Error {
+    match error {
+        DataError::Column { column, .. } => Error::NoColumn {
+            table: table.to_owned(),
+            column,
+        },
+        other => whit_learn::Error::from(other).into(),
+    }
+}
+
+/// What the ledger knows a run by: its plan, its number and whoever pays.
+fn key(run: &Run, id: &str, account: &Account) -> Key {
+    let mut text = format!("training {:?} {id}", run.plan);
+    // Names may hold anything, so each is preceded by its length.
+    for level in account.levels() {
+        let name = level.to_string();
+        text += &format!(" {} {name}", name.len());
+    }
+    Key::new(&text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Why an experiment did not run.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+use whit_core::{Fault, FaultKind};
+
+/// What stops an experiment.
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    /// Nobody said where the data are.
+    #[error("WHIT_DATA is not set, so that the data are not found")]
+    NoData,
+    /// The folder does not hold them.
+    #[error("there is no {file} in the folder {folder:?} that WHIT_DATA leads to")]
+    Missing { folder: PathBuf, file: &'static str },
+    /// A plan of this program names no public data.
+    #[error("a plan of this program has no [test]")]
+    NoTest,
+    /// A plan of this program is malformed.
+    #[error("a plan of this program cannot be read: {0}")]
+    Plan(#[from] toml::de::Error),
+    /// The trainer refused.
+    #[error(transparent)]
+    Learn(#[from] whit_learn::Error),
+    /// The trainer could not read the data.
+    #[error(transparent)]
+    Data(#[from] whit_learn::data::DataError),
+    /// A file could not be written.
+    #[error("{path:?} cannot be written: {why}")]
+    Unwritable { path: PathBuf, why: String },
+}
+
+impl Fault for Failure {
+    fn kind(&self) -> FaultKind {
+        match self {
+            Self::Learn(error) => error.kind(),
+            Self::Data(error) => error.kind(),
+            Self::Plan(_) | Self::NoTest => FaultKind::Bug,
+            Self::NoData | Self::Missing { .. } | Self::Unwritable { .. } => FaultKind::Invalid,
+        }
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::NoData => "data_not_set",
+            Self::Missing { .. } => "data_missing",
+            Self::Plan(_) | Self::NoTest => "plan_malformed",
+            Self::Learn(error) => error.code(),
+            Self::Data(error) => error.code(),
+            Self::Unwritable { .. } => "out_not_written",
+        }
+    }
+
+    fn suggestion(&self) -> String {
+        match self {
+            Self::NoData | Self::Missing { .. } => {
+                "set WHIT_DATA to a folder with a subfolder mnist that holds the four files of MNIST, as published: \
+                 train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz"
+                    .into()
+            }
+            Self::Plan(_) | Self::NoTest => "please report this".into(),
+            Self::Learn(error) => error.suggestion(),
+            Self::Data(error) => error.suggestion(),
+            Self::Unwritable { .. } => "give --out a folder that you may write to".into(),
+        }
+    }
+}

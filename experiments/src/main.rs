@@ -1,0 +1,103 @@
+//! Figures of papers, reached with this repository's library: one command for each experiment, five seeds in a row, the table on stdout.
+//!
+//! An experiment is a file with a constant of its own: what is claimed, where its numbers come from, and its plans as `whit train` reads
+//! them. All else is shared: `mnist` finds the data, `run` trains, `report` makes tables and `plot` makes pictures.
+
+mod experiment;
+mod failure;
+mod mnist;
+mod mnist_abadi;
+mod mnist_cnn;
+mod mnist_tanh;
+mod plot;
+mod progress;
+mod report;
+mod run;
+
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use whit_core::Fault;
+
+use crate::experiment::Experiment;
+use crate::failure::Failure;
+
+/// All of them, in the order of the list.
+const EXPERIMENTS: [&Experiment; 3] = [
+    &mnist_cnn::EXPERIMENT,
+    &mnist_tanh::EXPERIMENT,
+    &mnist_abadi::EXPERIMENT,
+];
+
+/// Figures of papers, reached with whit.
+///
+/// Each experiment trains with true Poisson sampling, exact noise and tight accounting, once for each seed. A seed decides the
+/// initial weights alone: noise and sampling come from the operating system, so that accuracies differ from run to run.
+/// The table goes to stdout, and with --out to a folder together with plots. Accuracy is that on the test split, declared public.
+#[derive(Parser)]
+#[command(name = "whit-experiments", after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples, with WHIT_DATA set to a folder that holds mnist/train-images-idx3-ubyte.gz and its three companions:
+  cargo run --release -p whit-experiments -- list
+      What there is, what each one is to reach, and where its numbers come from.
+  cargo run --release -p whit-experiments -- mnist-tanh --out results --threads 2
+      Five seeds, the table, and plots in the folder results.
+  cargo run --release -p whit-experiments -- mnist-cnn --seeds 1
+      One seed, to see whether it works.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// What there is, and what each one is to reach
+    List,
+    /// MNIST end to end: a small CNN with ReLU, at epsilon 2.91
+    MnistCnn(Options),
+    /// The same network with tanh, at epsilon 2.93
+    MnistTanh(Options),
+    /// MNIST at epsilon 8, 2 and 0.5, beside the first paper on DP-SGD
+    MnistAbadi(Options),
+}
+
+/// What every experiment can be told.
+#[derive(Args)]
+struct Options {
+    /// A folder for the table, the plots and the points of the plots
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// How many threads work. Results do not depend on it
+    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    threads: NonZeroUsize,
+    /// How many times each model is trained, with seeds from 0 on
+    #[arg(long, value_name = "NUMBER", default_value = "5")]
+    seeds: NonZeroU64,
+}
+
+fn main() -> ExitCode {
+    match answer(&Arguments::parse().command) {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("error[{}]: {failure}", failure.code());
+            eprintln!("  help: {}", failure.suggestion());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn answer(command: &Command) -> Result<String, Failure> {
+    let (experiment, options) = match command {
+        Command::List => return Ok(report::list(&EXPERIMENTS)),
+        Command::MnistCnn(options) => (&mnist_cnn::EXPERIMENT, options),
+        Command::MnistTanh(options) => (&mnist_tanh::EXPERIMENT, options),
+        Command::MnistAbadi(options) => (&mnist_abadi::EXPERIMENT, options),
+    };
+    run::run(experiment, options)
+}
