@@ -33,6 +33,32 @@ pub(crate) fn find(
         // What comes through a pipe is no file.
         _ => Vec::new(),
     };
+    if let Some(found) = in_one_of(candidates, file, ledger)? {
+        return Ok(Some(found));
+    }
+    match catalog {
+        None => Ok(None),
+        Some(named) => Err(Failure::invalid(
+            "not_in_catalog",
+            &format!("the file {file:?} is no private table of {named:?}"),
+            "leave --catalog out, or add the file to it with its unit",
+        )),
+    }
+}
+
+/// The private table that a file is which somebody calls public: by the catalog that is named, or by any that [`find`] would think of.
+pub(crate) fn protects(file: &Path, catalog: Option<&Path>) -> Result<Option<Catalogued>, Failure> {
+    let mut candidates = above(file);
+    candidates.extend(catalog.map(Path::to_owned));
+    in_one_of(candidates, file, None)
+}
+
+/// The first of these catalogs in which the file is a private table.
+fn in_one_of(
+    candidates: Vec<PathBuf>,
+    file: &Path,
+    ledger: Option<&Path>,
+) -> Result<Option<Catalogued>, Failure> {
     for path in candidates {
         let place = Place::read(&path, ledger.map(Path::to_owned))?;
         let is_it = |source: &str| is_same(&place.folder.join(source), file);
@@ -48,14 +74,7 @@ pub(crate) fn find(
             return Ok(Some(Catalogued { place, table }));
         }
     }
-    match catalog {
-        None => Ok(None),
-        Some(named) => Err(Failure::invalid(
-            "not_in_catalog",
-            &format!("the file {file:?} is no private table of {named:?}"),
-            "leave --catalog out, or add the file to it with its unit",
-        )),
-    }
+    Ok(None)
 }
 
 /// The catalogs in the folder where the file is and above it, the same for the folder by which it was named (one of them may be a link

@@ -70,7 +70,7 @@ pub(crate) fn find(
         let label = test.label.as_deref().map(Path::new);
         let public = [Some(test.path.as_path()), label].into_iter().flatten();
         for path in public.map(|path| folder.join(path)) {
-            let private = catalogued::find(&path, None, None)?.is_some();
+            let private = catalogued::protects(&path, asked.catalog)?.is_some();
             if private || catalogued::is_same(&path, &data) {
                 return Err(Failure::refused(
                     "test_private",
@@ -82,7 +82,7 @@ pub(crate) fn find(
     }
     let label = recipe.data.label.as_deref();
     if let Some(label) = label
-        && let Some(found) = catalogued::find(&folder.join(label), None, None)?
+        && let Some(found) = catalogued::protects(&folder.join(label), asked.catalog)?
     {
         return Err(Failure::refused(
             "train_catalogued",

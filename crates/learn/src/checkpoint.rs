@@ -54,7 +54,7 @@ pub struct Checkpoint {
     run: Run,
     payer: Payer,
     /// Which file it was begun beside, where files have numbers.
-    home: Option<u64>,
+    home: Option<[u64; 2]>,
     steps_begun: u64,
     steps_kept: u64,
     /// All parameters, in the order of the model.
@@ -135,7 +135,9 @@ impl Checkpoint {
             plan: hex(&self.run.plan),
             event: self.run.event.clone(),
             payer: self.payer.clone(),
-            home: self.home.map(|home| format!("{home:016x}")),
+            home: self
+                .home
+                .map(|[lock, folder]| format!("{lock:016x}{folder:016x}")),
             steps_total: self.run.steps_total,
             steps_begun: self.steps_begun,
             steps_kept: self.steps_kept,
@@ -226,7 +228,11 @@ impl Checkpoint {
             },
             payer: header.payer,
             home: match header.home {
-                Some(home) => Some(u64::from_str_radix(&home, 16).ok()?),
+                Some(home) => {
+                    let number = |part| u64::from_str_radix(part, 16).ok();
+                    let (lock, folder) = home.split_at_checked(16)?;
+                    Some([number(lock)?, number(folder)?])
+                }
                 None => None,
             },
             steps_begun: header.steps_begun,

@@ -38,7 +38,7 @@ use whit_core::{Secret, round};
 
 use crate::clip::Clip;
 use crate::layer::Prepared;
-use crate::network::{Examples, Network, Weights};
+use crate::network::{Examples, Network, Shape, Weights};
 use crate::validate::{NetworkError, Result};
 use rounding::{Rounding, carry};
 use step::{Step, Waiting, Worker};
@@ -60,6 +60,8 @@ pub struct ClippedSum {
     batch_cap: usize,
     /// `1 - η`.
     margin: f64,
+    /// Of the network that it was made for: all that `η` and the clip rest on.
+    shape: Shape,
 }
 
 /// The memory of a run, used again at every step.
@@ -160,6 +162,7 @@ impl ClippedSum {
             grid,
             batch_cap: cap,
             margin,
+            shape: network.shape(),
         })
     }
 
@@ -200,6 +203,9 @@ impl ClippedSum {
         mut buffer: Vec<i64>,
     ) -> Result<Summed> {
         network.checked(params)?;
+        if network.shape() != self.shape {
+            return Err(NetworkError::OtherNetwork);
+        }
         let examples = batch.rows.len();
         if examples > BATCH_MAX {
             return Err(NetworkError::Batch { max: BATCH_MAX });

@@ -374,6 +374,34 @@ fn an_empty_batch_is_zero() {
 }
 
 #[test]
+fn a_sum_for_one_network_is_none_for_another() {
+    let wide: Vec<Box<dyn Layer>> = vec![Box::new(Linear::new(4, 9)), Box::new(Linear::new(9, 3))];
+    let wide = Network::new(wide, Loss::CrossEntropy).expect("it fits");
+    let clip = Clip::flat(1.0).expect("a norm");
+    let sum = ClippedSum::new(&mlp(), clip, GRID, 64).expect("proven");
+    let data = rows(3, 4, 1.0);
+    let batch = BatchRows {
+        examples: &data,
+        rows: &[0, 1, 2],
+        seeds: &[],
+    };
+    let of = |network: &Network| {
+        let params = params(network);
+        let sum = sum.sum(
+            network,
+            &params,
+            batch,
+            1,
+            &mut Memory::default(),
+            Vec::new(),
+        );
+        sum.map(|_| ())
+    };
+    assert_eq!(of(&mlp()), Ok(()));
+    assert_eq!(of(&wide), Err(NetworkError::OtherNetwork));
+}
+
+#[test]
 fn sums_that_cannot_be_proven_are_refused() {
     let network = mlp();
     let refusal = |clip: Clip, grid: f64, cap: u32| {

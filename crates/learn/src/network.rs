@@ -7,7 +7,7 @@
 mod contribution;
 mod specs;
 
-pub(crate) use contribution::Grouping;
+pub(crate) use contribution::{Grouping, Shape};
 
 use crate::data::{Answer, Dataset};
 use crate::layer::{Layer, Pass, Prepared, Scratch};

@@ -96,6 +96,9 @@ pub enum NetworkError {
         /// How many can be.
         max: usize,
     },
+    /// A sum that was made for another network, whose rounding it has not bounded.
+    #[error("the sum was made for another network")]
+    OtherNetwork,
     /// Seeds of dropout masks for other rows than the batch has.
     #[error("there is not one seed for each row of the batch")]
     Seeds,
@@ -126,6 +129,7 @@ impl Fault for NetworkError {
             Self::Rounding { .. } => "batch_rounding",
             Self::Parameters { .. } => "parameter_count",
             Self::Batch { .. } => "batch_too_large",
+            Self::OtherNetwork => "other_network",
             Self::Seeds => "seeds_per_row",
         }
     }
@@ -152,6 +156,7 @@ impl Fault for NetworkError {
             Self::Rounding { .. } => "let the expected batch be smaller".into(),
             Self::Parameters { expected, .. } => format!("give {expected} numbers"),
             Self::Batch { .. } => "let the sampling rate be smaller".into(),
+            Self::OtherNetwork => "make a sum for the network that is trained".into(),
             Self::Seeds => "draw one seed for each row, or none".into(),
         }
     }

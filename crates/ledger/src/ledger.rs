@@ -211,6 +211,11 @@ impl Ledger {
         self.ask(move |writer| writer.suspend(sequence))
     }
 
+    /// Refused while the owner has not looked into a failure. For what was paid before and reads rows again.
+    pub fn running(&self) -> Result<()> {
+        self.ask(|writer| writer.state().running())
+    }
+
     /// Records that the owner has looked into a failure.
     pub fn resume(&self) -> Result<Receipt> {
         self.ask(Writer::resume)

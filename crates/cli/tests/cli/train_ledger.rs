@@ -140,6 +140,14 @@ fn there_is_no_way_around_a_ledger() {
     let named = format!("--catalog {}", path.join("other.toml").display());
     let paid = answer(&run(&train(&folder, &format!("{named} --format json"))));
     assert!(left(&paid) < 8.0);
+    // Nor is another private table of that catalog a public one.
+    let second = "[table.others]\nsource = \"others.csv\"\nunit = \"who\"\n";
+    let both = fs::read_to_string(path.join("other.toml")).expect("there") + second;
+    write(path, "other.toml", &both);
+    fs::copy(path.join("points.csv"), path.join("others.csv")).expect("copied");
+    let plan = format!("{PLAN}[test]\npath = 'others.csv'\nlabel = 'side'\nclasses = 2\n");
+    write(path, "plan.toml", &plan);
+    check_refused(b"", &train(&folder, &named), 2, "refused", "test_private");
 }
 
 /// A run of its owner's own data, by people and not by rows, without a ledger.

@@ -52,12 +52,13 @@ impl Place {
         Ok(self.keep(&checkpoint)?)
     }
 
-    /// The number of the lock's file: a copy of the folder has another one, and the folder has the same by any name.
-    fn home(&self) -> Option<u64> {
+    /// The numbers of the lock's file and of the folder: a copy has others, also one by hard links, and the folder has the same by any name.
+    fn home(&self) -> Option<[u64; 2]> {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
-            self.lock.metadata().ok().map(|found| found.ino())
+            let folder = self.path.parent()?.metadata().ok()?;
+            Some([self.lock.metadata().ok()?.ino(), folder.ino()])
         }
         #[cfg(not(unix))]
         {
@@ -76,7 +77,7 @@ impl Place {
         match fs::read(&self.path) {
             Ok(bytes) => {
                 let checkpoint = Checkpoint::decode(&bytes, &self.run)?;
-                match checkpoint.home.is_none() || checkpoint.home == self.home() {
+                match checkpoint.home == self.home() {
                     true => Ok(Some(checkpoint)),
                     false => Err(CheckpointError::Copied {
                         path: self.path.clone(),
@@ -156,14 +157,21 @@ mod tests {
     use super::*;
     use crate::payment::Payer;
 
+    /// As one that was started there.
+    fn at_home(place: &Place, mut checkpoint: Checkpoint) -> Checkpoint {
+        checkpoint.home = place.home();
+        checkpoint
+    }
+
     #[test]
     fn what_was_kept_is_loaded() {
         let folder = TempDir::new().expect("a folder");
         let place = Place::open(folder.path(), run(7)).expect("free");
         assert_eq!(place.load(), Ok(None));
-        place.keep(&checkpoint()).expect("writable");
+        let own = at_home(&place, checkpoint());
+        place.keep(&own).expect("writable");
         let read = place.load().expect("own").expect("there");
-        assert_eq!(read, checkpoint());
+        assert_eq!(read, own);
         assert_eq!(read.parameters[1].to_bits(), (-0.0_f32).to_bits());
         let name = place.path().file_name().and_then(|name| name.to_str());
         assert_eq!(name, Some("whit-0707070707070707.checkpoint"));
@@ -187,7 +195,10 @@ mod tests {
                 let place = Place::open(folder.path(), run(plan)).expect("free");
                 let mut here = match place.load().expect("own") {
                     Some(checkpoint) => checkpoint,
-                    None => Checkpoint::new(run(plan), Payer::Nobody, vec![0.0; 3]),
+                    None => {
+                        let first = Checkpoint::new(run(plan), Payer::Nobody, vec![0.0; 3]);
+                        at_home(&place, first)
+                    }
                 };
                 assert!(here.steps_kept() >= kept, "kept steps stay");
                 kept = here.steps_kept();
@@ -234,19 +245,25 @@ mod tests {
     #[test]
     fn a_copy_of_a_folder_is_no_second_run() {
         let folder = TempDir::new().expect("a folder");
-        let [first, copy, moved] = ["first", "copy", "moved"].map(|name| folder.path().join(name));
+        let names = ["first", "copy", "linked", "moved"];
+        let [first, copy, linked, moved] = names.map(|name| folder.path().join(name));
         fs::create_dir(&first).expect("writable");
         let place = Place::open(&first, run(7)).expect("free");
         let payment = Payment::rest(run(7).event.fingerprint(), Payer::Nobody, 0);
         place.start(payment, vec![0.5]).expect("writable");
         drop(place);
-        fs::create_dir(&copy).expect("writable");
+        for other in [&copy, &linked] {
+            fs::create_dir(other).expect("writable");
+        }
         for entry in fs::read_dir(&first).expect("there") {
             let entry = entry.expect("listed");
             fs::copy(entry.path(), copy.join(entry.file_name())).expect("copied");
+            fs::hard_link(entry.path(), linked.join(entry.file_name())).expect("linked");
         }
-        let place = Place::open(&copy, run(7)).expect("free");
-        assert!(matches!(place.load(), Err(CheckpointError::Copied { .. })));
+        for other in [&copy, &linked] {
+            let place = Place::open(other, run(7)).expect("free");
+            assert!(matches!(place.load(), Err(CheckpointError::Copied { .. })));
+        }
         fs::rename(&first, &moved).expect("moved");
         let place = Place::open(&moved, run(7)).expect("free");
         assert!(place.load().is_ok_and(|found| found.is_some()));
@@ -257,7 +274,7 @@ mod tests {
     fn steps_are_counted_before_they_are_granted() {
         let folder = TempDir::new().expect("a folder");
         let place = Place::open(folder.path(), run(7)).expect("free");
-        let mut here = Checkpoint::new(run(7), Payer::Nobody, vec![0.0]);
+        let mut here = at_home(&place, Checkpoint::new(run(7), Payer::Nobody, vec![0.0]));
         assert_eq!(place.begin(&mut here, 20), Ok(20));
         let read = place.load().expect("own").expect("there");
         assert_eq!((read.steps_begun(), read.steps_kept()), (20, 0));
@@ -287,9 +304,10 @@ mod tests {
     fn a_half_written_file_is_never_read() {
         let folder = TempDir::new().expect("a folder");
         let place = Place::open(folder.path(), run(7)).expect("free");
-        place.keep(&checkpoint()).expect("writable");
+        let own = at_home(&place, checkpoint());
+        place.keep(&own).expect("writable");
         fs::write(place.path().with_extension("part"), b"half").expect("writable");
-        assert_eq!(place.load(), Ok(Some(checkpoint())));
-        place.keep(&checkpoint()).expect("over the half");
+        assert_eq!(place.load(), Ok(Some(own.clone())));
+        place.keep(&own).expect("over the half");
     }
 }

@@ -205,6 +205,7 @@ impl Worker {
         let (examples, layers) = (buffers.examples, network.trained_layers());
         buffers.factors.resize(layers * examples, 0.0);
         self.squares.resize(layers, 0.0);
+        self.own.clear();
         self.own.resize(layers, 0.0);
         for example in 0..examples {
             for (layer, square) in self.squares.iter_mut().enumerate() {

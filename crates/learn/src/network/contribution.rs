@@ -31,6 +31,15 @@ pub(crate) enum Grouping {
     Loose(usize),
 }
 
+/// What a sum must know of the network it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    parameters: usize,
+    layers: usize,
+    slots: usize,
+    chains: (usize, usize),
+}
+
 impl Network {
     /// The grouping of this network's micro-batches, whatever the batch and the threads are.
     pub(crate) fn grouping(&self) -> Grouping {
@@ -38,7 +47,13 @@ impl Network {
             let formed = self.layers.iter().any(|layer| layer.gradient_len() > 0);
             return Grouping::Loose(if formed { 1 } else { LOOSE_FEW });
         }
-        if self.trained().any(|at| self.layers[at].joint_pieces() == 0) {
+        // Pieces that left parameters out would leave what stood there before in the sum.
+        let whole = |at: usize| {
+            let layer = &self.layers[at];
+            let pieces = (0..layer.joint_pieces()).map(|piece| layer.joint_len(piece));
+            pieces.sum::<usize>() == layer.param_len()
+        };
+        if !self.trained().all(whole) {
             return Grouping::Loose((LOOSE_EXAMPLES / self.slots).max(1));
         }
         let ends = self.trained().map(|at| &self.layers[at]);
@@ -54,6 +69,16 @@ impl Network {
         match self.grouping() {
             Grouping::Joint(kept) => (self.slots * CHAINED, kept.div_ceil(CHAINED)),
             Grouping::Loose(added) => (self.slots, added),
+        }
+    }
+
+    /// What the proofs of a clipped sum take from a network.
+    pub(crate) fn shape(&self) -> Shape {
+        Shape {
+            parameters: self.param_len(),
+            layers: self.trained_layers(),
+            slots: self.slots,
+            chains: self.chains(),
         }
     }
 

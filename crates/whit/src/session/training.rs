@@ -229,6 +229,8 @@ impl Session {
 
     /// A run that was begun in the folder, if this ledger was charged for it, by this account.
     fn paid_before(&self, run: &Run, account: &Account, desk: &Desk<'_>) -> Result<Begun> {
+        // It reads rows again, and whether that fails is a bit that nobody pays for.
+        self.ledger.running()?;
         let place = Place::open(desk.out, run.clone()).map_err(whit_learn::Error::from)?;
         let kept = place.load().map_err(whit_learn::Error::from)?;
         let other = || Error::OtherRun {

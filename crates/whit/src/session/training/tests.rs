@@ -289,6 +289,12 @@ fn rows_that_cannot_be_read_suspend_the_data_set() {
     );
     assert!(failed.is_err());
     assert!(stage.train(&session, "b", 2).is_err(), "nothing is charged");
+    drop(paid);
+    let again = stage
+        .train(&session, "a", 1)
+        .err()
+        .map(|error| error.code());
+    assert_eq!(again, Some("suspended"), "nor are rows read again");
     session.ledger().resume().expect("the owner has looked");
     assert!(stage.train(&session, "b", 2).is_ok());
 }
