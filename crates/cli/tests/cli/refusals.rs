@@ -303,7 +303,14 @@ fn public_part(mut answer: Value) -> Value {
             return answer;
         }
     }
-    if answer.get("top").is_some() {
+    if !answer["range"]["epsilon"].is_null() {
+        // Whether a range is found, which, and what is made of it, is up to the noise.
+        let answer = answer.as_object_mut().expect("an object");
+        answer["range"] = Value::Null;
+        for key in ["reason", "answer", "low", "high", "noise"] {
+            answer.remove(key);
+        }
+    } else if answer.get("top").is_some() {
         strike(&mut answer, &["top"]);
     } else if answer["reason"] == "no_bounds_found" || answer["answer"].is_object() {
         // Whether a range is found is part of the answer.
