@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use whit::Failure;
+use whit::session::is_same_file;
 
 use crate::place::{CATALOG, Place, is_there};
 
@@ -15,8 +16,8 @@ pub(crate) struct Catalogued {
 /// Where standard input is, for the system.
 const STDIN: &str = "/dev/stdin";
 
-/// The catalog that is named, or one of those that a person at this file would think of, if the file is a private table there. A
-/// catalog that cannot be read is no reason to answer without it.
+/// The private table that a file is, by the catalog that is named or by one of those that a person at this file would think of. A catalog
+/// that cannot be read is no reason to answer without it, and to name another one is no way around the ledger of the one that is there.
 pub(crate) fn find(
     file: &Path,
     catalog: Option<&Path>,
@@ -25,20 +26,37 @@ pub(crate) fn find(
     // Standard input that comes from a file is that file.
     let is_stdin = file == Path::new("-");
     let file = if is_stdin { Path::new(STDIN) } else { file };
-    let candidates = match (file.metadata(), catalog) {
-        (Ok(found), Some(named)) if found.is_file() => vec![named.to_owned()],
-        (Ok(found), None) if found.is_file() => above(file),
+    let is_file = match file.metadata() {
+        Ok(found) => found.is_file(),
         // Whoever opens it will say why.
-        (Err(_), _) if !is_stdin => return Ok(None),
-        // What comes through a pipe is no file.
-        _ => Vec::new(),
+        Err(_) if !is_stdin => return Ok(None),
+        Err(_) => false,
     };
-    if let Some(found) = in_one_of(candidates, file, ledger)? {
-        return Ok(Some(found));
-    }
-    match catalog {
-        None => Ok(None),
-        Some(named) => Err(Failure::invalid(
+    // What comes through a pipe is no file.
+    let nearby = match is_file {
+        true => in_one_of(above(file), file, ledger)?,
+        false => None,
+    };
+    let Some(named) = catalog else {
+        return Ok(nearby);
+    };
+    let found = match is_file {
+        true => in_one_of(vec![named.to_owned()], file, ledger)?,
+        false => None,
+    };
+    match (nearby, found) {
+        (None, Some(found)) => Ok(Some(found)),
+        // A link to a catalog has neither the files nor the ledger beside it.
+        (Some(nearby), _) if is_same_file(&nearby.place.path, named) => Ok(Some(nearby)),
+        (Some(nearby), _) => Err(Failure::refused(
+            "other_catalog",
+            &format!(
+                "the file {file:?} is a private table of {:?}, whose ledger is charged and not that of {named:?}",
+                nearby.place.path
+            ),
+            "leave --catalog out",
+        )),
+        (None, None) => Err(Failure::invalid(
             "not_in_catalog",
             &format!("the file {file:?} is no private table of {named:?}"),
             "leave --catalog out, or add the file to it with its unit",
@@ -61,7 +79,7 @@ fn in_one_of(
 ) -> Result<Option<Catalogued>, Failure> {
     for path in candidates {
         let place = Place::read(&path, ledger.map(Path::to_owned))?;
-        let is_it = |source: &str| is_same(&place.folder.join(source), file);
+        let is_it = |source: &str| is_same_file(&place.folder.join(source), file);
         let tables = place.catalog.sources().filter(|(_, source)| is_it(source));
         // If the file is declared twice, the declaration that protects somebody counts.
         let private = tables.map(|(name, _)| name.to_owned()).find(|name| {
@@ -93,17 +111,4 @@ fn above(file: &Path) -> Vec<PathBuf> {
         }
     }
     found
-}
-
-/// Is it one file, whatever its names? Links have other names for the same rows; so have file systems that do not tell letters apart.
-pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let id = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino()));
-        if let (Ok(one), Ok(other)) = (id(one), id(other)) {
-            return one == other;
-        }
-    }
-    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }

@@ -25,6 +25,7 @@ pub(crate) struct PlaceArguments {
 /// A catalog that was found and read.
 pub(crate) struct Place {
     pub(crate) catalog: Catalog,
+    pub(crate) path: PathBuf,
     /// Where its files are.
     pub(crate) folder: PathBuf,
     pub(crate) ledger: PathBuf,
@@ -62,6 +63,7 @@ impl Place {
         let ledger = ledger.unwrap_or_else(|| folder.join(catalog.ledger()));
         Ok(Self {
             catalog,
+            path: path.to_owned(),
             folder,
             ledger,
         })

@@ -569,7 +569,7 @@ impl Arguments {
             }
             Subcommands::Bounds(column) => column.parse(Statistic::Bounds),
             Subcommands::Mode(arguments) => {
-                let categories = categories(&arguments.categories)?;
+                let categories = categories(&arguments.categories, &arguments.column.common)?;
                 arguments.column.parse(Statistic::Mode { categories })
             }
             Subcommands::Top(TopArguments {
@@ -577,7 +577,7 @@ impl Arguments {
                 categories: arguments,
             }) => {
                 let k = crate::whole_number("the number of categories to choose", &k)?.into();
-                let categories = categories(&arguments.categories)?;
+                let categories = categories(&arguments.categories, &arguments.column.common)?;
                 arguments.column.parse(Statistic::Top { k, categories })
             }
             Subcommands::Distinct(arguments) => arguments.parse(),
@@ -630,7 +630,7 @@ impl DistinctArguments {
 
 impl MarginalsArguments {
     fn parse(self) -> Result<(Request, Source), Failure> {
-        let columns = category_columns(&self.columns, &self.categories)?;
+        let columns = category_columns(&self.columns, &self.categories, &self.common)?;
         let mut request = self.common.request(Statistic::Marginals { columns })?;
         self.noise.add_to(&mut request)?;
         self.rows.add_to(&mut request)?;
@@ -775,10 +775,10 @@ fn shares(text: &str) -> Result<Vec<Share>, Failure> {
 }
 
 /// A list with commas between, or a public file with one category on each line.
-fn categories(text: &str) -> Result<Vec<String>, Failure> {
+fn categories(text: &str, common: &CommonArguments) -> Result<Vec<String>, Failure> {
     let categories: Vec<String> = match text.strip_prefix('@') {
         Some(path) => {
-            let lines = public_file(path)?;
+            let lines = public_file(path, common)?;
             let lines = lines.lines().filter(|line| !line.trim().is_empty());
             lines.map(String::from).collect()
         }
@@ -788,17 +788,23 @@ fn categories(text: &str) -> Result<Vec<String>, Failure> {
 }
 
 /// The columns in the order given, each with its list.
-fn category_columns(columns: &str, lists: &str) -> Result<Vec<CategoryColumn>, Failure> {
+fn category_columns(
+    columns: &str,
+    lists: &str,
+    common: &CommonArguments,
+) -> Result<Vec<CategoryColumn>, Failure> {
     let wrong = |reason: &str| {
         let suggestion = "write each column's list once, such as --columns sex,ward --categories 'sex=f|m;ward=north|south'";
         Failure::invalid("not_categories", reason, suggestion)
     };
     let not_lists = || wrong("the categories are not lists of columns=one|two with ; between");
     let mut lists: Vec<(String, Vec<String>)> = match lists.strip_prefix('@') {
-        Some(path) => serde_json::from_str::<BTreeMap<String, Vec<String>>>(&public_file(path)?)
-            .map_err(|_| wrong("the file of categories is not a JSON object of lists"))?
-            .into_iter()
-            .collect(),
+        Some(path) => {
+            serde_json::from_str::<BTreeMap<String, Vec<String>>>(&public_file(path, common)?)
+                .map_err(|_| wrong("the file of categories is not a JSON object of lists"))?
+                .into_iter()
+                .collect()
+        }
         None => {
             let list = |text: &str| {
                 let (column, list) = text.split_once('=')?;
@@ -830,9 +836,9 @@ fn category_columns(columns: &str, lists: &str) -> Result<Vec<CategoryColumn>, F
 
 /// A file that belongs to the question and not to the data.
 #[expect(clippy::disallowed_methods, reason = "a door opens files")]
-fn public_file(path: &str) -> Result<String, Failure> {
+fn public_file(path: &str, common: &CommonArguments) -> Result<String, Failure> {
     // Categories are told as they stand there, so they must not be somebody's rows.
-    if catalogued::find(Path::new(path), None, None)?.is_some() {
+    if catalogued::protects(Path::new(path), common.catalog.as_deref())?.is_some() {
         return Err(Failure::refused(
             "private_categories",
             &format!("the file {path:?} of categories is a private table of a catalog"),

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use whit::Failure;
+use whit::session::is_same_file;
 use whit_learn::{Plan, Recipe};
 
 use crate::catalogued::{self, Catalogued};
@@ -71,7 +72,7 @@ pub(crate) fn find(
         let public = [Some(test.path.as_path()), label].into_iter().flatten();
         for path in public.map(|path| folder.join(path)) {
             let private = catalogued::protects(&path, asked.catalog)?.is_some();
-            if private || catalogued::is_same(&path, &data) {
+            if private || is_same_file(&path, &data) {
                 return Err(Failure::refused(
                     "test_private",
                     &format!("the file {path:?} of [test] is private"),

@@ -134,6 +134,7 @@ impl Finished<'_> {
                 batch_expected: summary.expected_batch,
                 clip_norm: summary.clip_norm,
                 noise_multiplier: summary.noise_multiplier,
+                adaptive: summary.adaptive,
                 optimizer: &optimizer,
             },
             data: &self.recipe.data,

@@ -3,7 +3,8 @@
 //!
 //! Bounds are printed outward: the digits shown are never below an upper bound, nor above a lower one.
 
-use std::fmt::Write;
+mod limits;
+mod words;
 
 use serde::Serialize;
 use whit_core::{Event, Neighbours};
@@ -11,6 +12,10 @@ use whit_core::{Event, Neighbours};
 use crate::data::{Classes, Declaration};
 use crate::model::{Architecture, parameters};
 use crate::payment::Payer;
+use crate::plan::AdaptiveSummary;
+use words::{down, inline, line, up};
+
+pub use limits::Search;
 
 /// Everything that a card says.
 #[derive(Clone, Debug)]
@@ -68,28 +73,38 @@ pub struct Training<'a> {
     pub clip_norm: f64,
     /// The noise's standard deviation over the clip norm.
     pub noise_multiplier: f64,
+    /// Set where that norm is only the first. Then the multiplier is that of sum and count together, and each has noise of its own.
+    pub adaptive: Option<AdaptiveSummary>,
     /// The optimizer, in words.
     pub optimizer: &'a str,
 }
 
-/// How the numbers of a plan were chosen. Trying several on the private data costs budget, too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Search {
-    /// Nobody has said.
-    NotDeclared,
-    /// Taken from elsewhere, or tried on public data only.
-    None,
-    /// Other runs on the same data were made to choose them, and are not in this guarantee.
-    NotCharged {
-        /// How many runs.
-        runs: u64,
-    },
-    /// Other runs on the same data were made, and the ledger has charged each.
-    Charged {
-        /// How many runs.
-        runs: u64,
-    },
+impl Training<'_> {
+    /// The clip norm, and the noise of all that a step releases.
+    fn noise(&self) -> Vec<(&'static str, String)> {
+        let (norm, multiplier) = (
+            self.clip_norm.to_string(),
+            self.noise_multiplier.to_string(),
+        );
+        let Some(moves) = self.adaptive else {
+            return vec![("clip norm", norm), ("noise multiplier", multiplier)];
+        };
+        let (quantile, rate) = (moves.quantile, moves.clip_rate);
+        let sum = moves.sum_noise_multiplier;
+        vec![
+            ("clip norm of the first step", norm),
+            (
+                "clip norm follows",
+                format!("quantile {quantile} at rate {rate}"),
+            ),
+            ("noise multiplier of sum and count together", multiplier),
+            ("noise of the sum, in clip norms", sum.to_string()),
+            (
+                "noise of the count, in examples",
+                moves.count_noise.to_string(),
+            ),
+        ]
+    }
 }
 
 impl Card<'_> {
@@ -146,9 +161,8 @@ impl Card<'_> {
             steps,
             steps_kept,
             batch_expected,
-            clip_norm,
-            noise_multiplier,
             optimizer,
+            ..
         } = self.training;
         let classes = match &self.data.classes {
             Some(Classes::Names(names)) => inline(&names.join(", ")),
@@ -168,14 +182,15 @@ impl Card<'_> {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        let rows = [
+        let mut rows = vec![
             ("batches", inline(sampler)),
             ("rate", rate.to_string()),
             ("steps paid for", steps.to_string()),
             ("steps in the model", steps_kept.to_string()),
             ("sums divided by", batch_expected.to_string()),
-            ("clip norm", clip_norm.to_string()),
-            ("noise multiplier", noise_multiplier.to_string()),
+        ];
+        rows.extend(self.training.noise());
+        rows.extend([
             ("optimizer", inline(optimizer)),
             ("layers", kinds.join(", ")),
             (
@@ -186,7 +201,7 @@ impl Card<'_> {
             ("classes", classes),
             ("charged to", self.charged()),
             ("event", format!("`{fingerprint}`")),
-        ];
+        ]);
         line(text, "| | |\n| --- | --- |");
         for (name, value) in rows {
             line(text, &format!("| {name} | {value} |"));
@@ -217,108 +232,6 @@ impl Card<'_> {
         }
         line(text, "");
     }
-
-    fn limits(&self, text: &mut String) {
-        line(text, "## What is public\n");
-        let number = match (self.guarantee.event.neighbours(), self.data.n_public) {
-            (Neighbours::ReplaceOne, Some(rows)) => format!("the number of rows, {rows}; "),
-            (_, Some(rows)) => {
-                format!("the number {rows} that was declared in place of that of the rows; ")
-            }
-            (_, None) => String::new(),
-        };
-        line(
-            text,
-            &format!(
-                "This whole card: {number}the shape of the features, the classes, the constants that features were normalised by, \
-                 the network and its initial weights, and all numbers above. By the owner's word they were \
-                 chosen without looking at the rows. A row that does not fit what was declared counts as an empty example.\n"
-            ),
-        );
-        line(text, "## What is not in the guarantee\n");
-        let search = match self.search {
-            Search::NotDeclared => {
-                "How the numbers of the plan were chosen was not declared. If other runs on the same data were made to choose them, their cost is not in epsilon."
-                    .into()
-            }
-            Search::None => {
-                "By the owner's word, no other runs on the same data were made to choose the numbers of the plan."
-                    .into()
-            }
-            Search::NotCharged { runs } => format!(
-                "**The numbers of the plan were chosen by {runs} other runs on the same data, whose cost is not in epsilon.**"
-            ),
-            Search::Charged { runs } => format!(
-                "The numbers of the plan were chosen by {runs} other runs on the same data; each has its own charge in the ledger, and they add up."
-            ),
-        };
-        line(text, &format!("- {search}"));
-        if *self.payer == Payer::Nobody {
-            line(
-                text,
-                "- No ledger was charged for this run: whatever else was released about the same data costs as well, and nothing here adds it up.",
-            );
-        }
-        line(
-            text,
-            &format!(
-                "- A person with several {}s in the data is protected less: k of them have about k times the epsilon.",
-                inline(self.guarantee.unit)
-            ),
-        );
-        line(
-            text,
-            "- What the model has learnt about the world, and so about people who were not in the data.",
-        );
-        line(
-            text,
-            "- Time, memory and other traces of the run on the machine where it was trained.",
-        );
-    }
-}
-
-fn line(text: &mut String, line: &str) {
-    writeln!(text, "{line}").expect("a string takes any text");
-}
-
-/// A text of the plan as one line that has no meaning to Markdown.
-fn inline(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '#' => plain.extend(['\\', letter]),
-            '<' => plain.push_str("&lt;"),
-            letter if letter.is_control() => plain.push(' '),
-            letter => plain.push(letter),
-        }
-    }
-    plain
-}
-
-/// Four digits that are not below the value.
-fn up(value: f64) -> String {
-    digits(value, |shown| shown < value, 1)
-}
-
-/// Four digits that are not above the value.
-fn down(value: f64) -> String {
-    digits(value, |shown| shown > value, -1)
-}
-
-/// Four digits, the last moved by `step` if they are `wrong`.
-fn digits(value: f64, wrong: impl Fn(f64) -> bool, step: i64) -> String {
-    let nearest = format!("{value:.3e}");
-    let Some((mantissa, exponent)) = nearest.split_once('e') else {
-        // Infinity, or no number.
-        return nearest;
-    };
-    let read = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
-    if !wrong(read(&nearest)) {
-        return read(&nearest).to_string();
-    }
-    let whole: i64 = mantissa.replace('.', "").parse().unwrap_or(0);
-    let exponent: i64 = exponent.parse().unwrap_or(0);
-    read(&format!("{}e{}", whole + step, exponent - 3)).to_string()
 }
 
 #[cfg(test)]
@@ -327,34 +240,6 @@ mod tests {
 
     use super::*;
     use crate::model::Model;
-
-    #[test]
-    fn bounds_are_printed_outward() {
-        for value in [
-            2.910_000_1,
-            2.909_999_9,
-            0.123_449,
-            9.999_9,
-            1e-5,
-            3.0,
-            123_456.7,
-            0.0,
-        ] {
-            let (low, high) = (down(value), up(value));
-            let read = |text: &str| -> f64 { text.parse().expect("a number") };
-            assert!(
-                read(&low) <= value && value <= read(&high),
-                "{low} {value} {high}"
-            );
-            let width = read(&high) - read(&low);
-            assert!(width <= 1.001e-3 * value, "{low} {high}");
-        }
-        assert_eq!(up(2.910_000_1), "2.911");
-        assert_eq!(down(2.910_000_1), "2.91");
-        assert_eq!(up(9.999_9), "10");
-        assert_eq!(up(1e-5), "0.00001");
-        assert_eq!(up(f64::INFINITY), "inf");
-    }
 
     fn card(neighbours: Neighbours, search: Search) -> String {
         card_of(neighbours, search, &Payer::Nobody)
@@ -385,6 +270,7 @@ mod tests {
                 batch_expected: 60.0,
                 clip_norm: 1.0,
                 noise_multiplier: 1.1,
+                adaptive: None,
                 optimizer: "SGD",
             },
             data: &data,
@@ -407,6 +293,8 @@ mod tests {
             "between 2.909 and 2.911",
             "| steps paid for | 500 |",
             "| steps in the model | 480 |",
+            "| clip norm | 1 |",
+            "| noise multiplier | 1.1 |",
             "| classes | a\\|b, c, d |",
             "| parameters | 27 |",
             "| charged to | no ledger |",

@@ -14,6 +14,7 @@
 
 use whit_core::round;
 
+use crate::train::Clipping;
 use crate::validate::{NetworkError, Result};
 
 /// Covers the rounding of factor times delta to a float, twice over.
@@ -86,6 +87,15 @@ impl Clip {
             kind: Kind::Automatic { gamma },
             norm_upper: within("the clip norm", norm)?,
         })
+    }
+
+    /// As a plan says it, for a network of so many layers that have parameters.
+    pub(crate) fn of(clipping: Clipping, norm: f64, layers: usize) -> Result<Self> {
+        match clipping {
+            Clipping::Flat => Self::flat(norm),
+            Clipping::PerLayer => Self::per_layer_even(norm, layers),
+            Clipping::Automatic { gamma } => Self::automatic(norm, gamma),
+        }
     }
 
     /// No example contributes more than this, in L2.

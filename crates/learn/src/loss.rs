@@ -104,7 +104,7 @@ fn few_classes(outputs: &[f32], targets: &[f32], deltas: &mut [f32]) {
     vectorised(
         deltas,
         #[inline(always)]
-        |deltas: &mut [f32]| {
+        move |deltas: &mut [f32]| {
             let each = outputs
                 .chunks_exact(width)
                 .zip(deltas.chunks_exact_mut(width));

@@ -9,8 +9,8 @@
 //! has or of its neighbours there. A library's product does not promise that: it may choose its order of summation by the
 //! shape. This one is also what keeps `unsafe` out of the workspace, since `pulp` dispatches safely.
 //!
-//! **Sums over examples** of several micro-batches ([`add_up`]) are one chain for each two of them, and the ends of these
-//! chains are added in their order: few roundings for each term, and the sum is written once.
+//! **Sums over examples** of several micro-batches ([`add_up`]) are one chain for each of them, and the ends of these
+//! chains are added in their order: few roundings for each term, and the sum stays near.
 //!
 //! **Layout.** The right factor is packed into [`Panels`] of columns, and where a left factor is used by many panels it is
 //! packed into [`Strips`] of rows. Both start at cache lines. Weights are packed once per step and shared by all threads.
@@ -23,8 +23,8 @@ mod tile;
 
 use pulp::Arch;
 
+pub(crate) use factors::Start;
 use factors::{ByColumn, ByRow, Joint, Unpacked};
-pub(crate) use factors::{CHAINED, Start};
 pub(crate) use panels::{BLOCK, Panels};
 pub(crate) use strips::{STRIP, Strips};
 use tile::Product;

@@ -1,6 +1,6 @@
 //! A network: layers one after the other, a loss, and one flat list of parameters.
 //!
-//! A micro-batch goes through all layers at once. Its memory is [`SLOTS`] examples' activations and deltas, whatever the batch
+//! A micro-batch goes through all layers at once. Its memory is that of a few examples' activations and deltas, whatever the batch
 //! is, and is used again at every step. What belongs to an example (see [`layer`](crate::layer)) does not depend on its slot or
 //! on the other slots.
 
@@ -17,7 +17,10 @@ use crate::validate::{NetworkError, Result, check};
 
 /// Examples of a micro-batch, at most: enough for weights to be read seldom, few enough for activations to stay in the second
 /// cache and for sums of floats to be exact.
-pub const SLOTS: usize = 32;
+const SLOTS: usize = 32;
+
+/// The same where sums are taken jointly: such weights do not fit in the second cache, and are read once for a micro-batch.
+const JOINT_SLOTS: usize = 64;
 
 /// The floats of formed gradients that a micro-batch may keep: 16 MiB. Layers with more of them get fewer slots.
 const GRADIENTS_MAX: usize = 1 << 22;
@@ -81,11 +84,15 @@ impl Network {
         }
         let formed: usize = layers.iter().map(|layer| layer.gradient_len()).sum();
         Ok(Self {
-            layers,
             loss,
             offsets,
             first,
-            slots: (GRADIENTS_MAX / formed.max(1)).clamp(1, SLOTS),
+            slots: if contribution::jointly(&layers) {
+                JOINT_SLOTS
+            } else {
+                (GRADIENTS_MAX / formed.max(1)).clamp(1, SLOTS)
+            },
+            layers,
         })
     }
 
@@ -279,7 +286,7 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Makes room for so many examples, at most [`SLOTS`]; allocates the first time only.
+    /// Makes room for so many examples, at most as many as there are slots; allocates the first time only.
     pub(crate) fn shape(&mut self, network: &Network, examples: usize) {
         self.examples = examples;
         let ends = network.layers.iter().map(|layer| layer.output_len());

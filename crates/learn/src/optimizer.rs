@@ -8,7 +8,10 @@
 //!   `w ← w - η (m/(1-β₁ᵗ))/(√(s/(1-β₂ᵗ)) + ε)` in step `t = 1, 2, …`.
 //! - *Averaging*: after step `t` the mean of all weights so far, that of step `i` with weight `βᵗ⁻ⁱ`.
 
+use std::num::NonZeroUsize;
+
 use serde::{Deserialize, Serialize};
+use whit_mechanism::crew;
 
 use crate::error::{Error, Result, within};
 use crate::schedule::Schedule;
@@ -117,16 +120,64 @@ impl Optimizer {
     /// Moves the weights by one noisy sum, as it was released. `unit` turns it into a mean gradient: the step of the grid over the expected
     /// batch size, both of the plan.
     pub fn step(&mut self, weights: &mut [f32], sums: &[i64], unit: f64) -> Result<()> {
+        self.step_on(NonZeroUsize::MIN, weights, sums, unit)
+    }
+
+    /// The same on several threads. Each weight moves on its own, so that the bits are the same for any number of them.
+    pub fn step_on(
+        &mut self,
+        threads: NonZeroUsize,
+        weights: &mut [f32],
+        sums: &[i64],
+        unit: f64,
+    ) -> Result<()> {
         same(self.parameters, weights.len())?;
         same(self.parameters, sums.len())?;
         let rate = self.schedule.rate(self.taken, self.steps) as f32;
         self.taken += 1;
-        let gradient = |sum: i64| (sum as f64 * unit) as f32;
+        let update = Update {
+            rule: self.rule,
+            rate,
+            unit,
+            taken: self.taken,
+        };
+        let (mut first, mut second) = (&mut self.first[..], &mut self.second[..]);
+        let pieces = weights.chunks_mut(PIECE).zip(sums.chunks(PIECE));
+        let pieces = pieces.map(|(weights, sums)| {
+            let len = weights.len();
+            // Where nothing is remembered, there is nothing to take.
+            let first = first.split_off_mut(..len).unwrap_or_default();
+            let second = second.split_off_mut(..len).unwrap_or_default();
+            (weights, first, second, sums)
+        });
+        crew::each(threads.get(), pieces, |(weights, first, second, sums)| {
+            update.apply(weights, first, second, sums);
+        });
+        Ok(())
+    }
+}
+
+/// Weights that one thread moves at a time.
+const PIECE: usize = 1 << 15;
+
+/// One step of a rule.
+#[derive(Clone, Copy)]
+struct Update {
+    rule: Rule,
+    rate: f32,
+    unit: f64,
+    taken: u64,
+}
+
+impl Update {
+    fn apply(self, weights: &mut [f32], first: &mut [f32], second: &mut [f32], sums: &[i64]) {
+        let (rate, unit) = (self.rate, self.unit);
+        let gradient = move |sum: i64| (sum as f64 * unit) as f32;
         match self.rule {
             Rule::Sgd { momentum } if momentum > 0.0 => vectorised(
-                (weights, &mut self.first[..]),
+                (weights, first),
                 #[inline(always)]
-                |(weights, first): (&mut [f32], &mut [f32])| {
+                move |(weights, first): (&mut [f32], &mut [f32])| {
                     for ((w, v), &sum) in weights.iter_mut().zip(first).zip(sums) {
                         *v = momentum * *v + gradient(sum);
                         *w -= rate * *v;
@@ -134,9 +185,9 @@ impl Optimizer {
                 },
             ),
             Rule::Nesterov { momentum } if momentum > 0.0 => vectorised(
-                (weights, &mut self.first[..]),
+                (weights, first),
                 #[inline(always)]
-                |(weights, first): (&mut [f32], &mut [f32])| {
+                move |(weights, first): (&mut [f32], &mut [f32])| {
                     for ((w, v), &sum) in weights.iter_mut().zip(first).zip(sums) {
                         let g = gradient(sum);
                         *v = momentum * *v + g;
@@ -147,7 +198,7 @@ impl Optimizer {
             Rule::Sgd { .. } | Rule::Nesterov { .. } => vectorised(
                 weights,
                 #[inline(always)]
-                |weights: &mut [f32]| {
+                move |weights: &mut [f32]| {
                     for (w, &sum) in weights.iter_mut().zip(sums) {
                         *w -= rate * gradient(sum);
                     }
@@ -158,23 +209,22 @@ impl Optimizer {
                 beta2,
                 epsilon,
             } => {
-                let (first, second) = (unbias(beta1, self.taken), unbias(beta2, self.taken));
+                let [mean, square] = [beta1, beta2].map(|beta| unbias(beta, self.taken));
                 vectorised(
-                    (weights, &mut self.first[..], &mut self.second[..]),
+                    (weights, first, second),
                     #[inline(always)]
-                    |(weights, means, squares): (&mut [f32], &mut [f32], &mut [f32])| {
+                    move |(weights, means, squares): (&mut [f32], &mut [f32], &mut [f32])| {
                         let moments = means.iter_mut().zip(squares);
                         for ((w, (m, s)), &sum) in weights.iter_mut().zip(moments).zip(sums) {
                             let g = gradient(sum);
                             *m = beta1 * *m + (1.0 - beta1) * g;
                             *s = beta2 * *s + (1.0 - beta2) * g * g;
-                            *w -= rate * (*m * first) / ((*s * second).sqrt() + epsilon);
+                            *w -= rate * (*m * mean) / ((*s * square).sqrt() + epsilon);
                         }
                     },
                 );
             }
         }
-        Ok(())
     }
 }
 
@@ -220,9 +270,16 @@ impl Average {
     pub fn update(&mut self, weights: &[f32]) -> Result<()> {
         same(self.sums.len(), weights.len())?;
         self.taken += 1;
-        for (sum, &w) in self.sums.iter_mut().zip(weights) {
-            *sum = self.decay * *sum + (1.0 - self.decay) * w;
-        }
+        let decay = self.decay;
+        vectorised(
+            &mut self.sums[..],
+            #[inline(always)]
+            move |sums: &mut [f32]| {
+                for (sum, &w) in sums.iter_mut().zip(weights) {
+                    *sum = decay * *sum + (1.0 - decay) * w;
+                }
+            },
+        );
         Ok(())
     }
 

@@ -162,6 +162,49 @@ fn checkpoints_go_on_where_they_were() {
     assert_eq!(average, other);
 }
 
+/// More weights than one thread moves at a time, and not a multiple of that.
+#[test]
+fn threads_move_the_same_weights() {
+    let count = 2 * PIECE + 77;
+    let sums: Vec<i64> = (0..count as i64)
+        .map(|i| (i * 7919) % 2003 - 1001)
+        .collect();
+    for rule in [
+        Rule::Sgd { momentum: 0.0 },
+        Rule::Sgd { momentum: 0.9 },
+        Rule::Nesterov { momentum: 0.9 },
+        Rule::Adam {
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+        },
+    ] {
+        let moved = |threads: usize| {
+            let schedule = Schedule::Constant { rate: 0.1 };
+            let mut optimizer = Optimizer::new(rule, schedule, count, 3).expect("in range");
+            let mut weights = vec![0.5; count];
+            let threads = std::num::NonZeroUsize::new(threads).expect("not zero");
+            for _ in 0..3 {
+                let step = optimizer.step_on(threads, &mut weights, &sums, UNIT);
+                step.expect("one model");
+            }
+            (weights, optimizer)
+        };
+        let one = moved(1);
+        assert!(one.0.iter().any(|&w| w != 0.5));
+        assert!(one == moved(2) && one == moved(5));
+        // And the pieces are where they belong: the weight of a sum moves as it would alone.
+        let mut alone =
+            Optimizer::new(rule, Schedule::Constant { rate: 0.1 }, 1, 3).expect("in range");
+        let mut weight = [0.5];
+        for _ in 0..3 {
+            let step = alone.step(&mut weight, &sums[PIECE + 5..][..1], UNIT);
+            step.expect("one model");
+        }
+        assert_eq!(weight[0], one.0[PIECE + 5]);
+    }
+}
+
 #[test]
 fn other_models_and_bad_numbers_are_refused() {
     let mut optimizer = made(Rule::Sgd { momentum: 0.9 });

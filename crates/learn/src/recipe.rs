@@ -161,17 +161,20 @@ impl Recipe {
         init(architecture.layers(), self.model.seed.unwrap_or(0))
     }
 
-    /// Refuses what can be refused by what is public about the data, and gives the network for examples of this shape.
+    /// Refuses what can be refused by what is public about the data, so that nobody pays for it, and gives the network for examples of
+    /// this shape.
     pub fn check(&self, plan: &Plan, shape: &[usize]) -> Result<Architecture> {
         if let Some(test) = &self.test {
             test.check()?;
         }
-        self.method(0, NonZeroUsize::MIN)?;
+        let method = self.method(0, NonZeroUsize::MIN)?;
         let classes = self.data.classes.as_ref().map(Classes::count);
         let (architecture, loss) = self.architecture(shape, classes)?;
         let network = Network::from_specs(architecture.layers(), loss)?;
-        let clip = Clip::flat(plan.clip_norm())?;
+        let clip = Clip::of(method.clipping, plan.clip_norm(), network.trained_layers())?;
         ClippedSum::new(&network, clip, plan.grid(), plan.batch_cap())?;
+        plan.adaptive()?;
+        plan.noise()?;
         Ok(architecture)
     }
 

@@ -182,3 +182,23 @@ fn every_word_of_a_plan_is_in_its_fingerprint() {
         assert_ne!(of(&recipe), of(other));
     }
 }
+
+/// What a trainer would refuse, a check of the plan refuses before anybody has paid.
+#[test]
+fn clips_of_layers_are_checked_without_data() {
+    let check = |clip: &str, expected: Option<&str>| {
+        let plan = PLAN.replace("clip = 1.0", clip);
+        let text = format!("{DATA}\n[model]\nkind = 'mlp'\nhidden = [4]\n{plan}");
+        let recipe: Recipe = toml::from_str(&text).expect("a plan");
+        let plan = recipe.plan().expect("priced");
+        let refused = recipe.check(&plan, &[4]).err().map(|error| error.code());
+        assert_eq!(refused, expected, "{clip}");
+    };
+    check("clip = 1e-9", None);
+    check("clip = 1e-9\nclipping = 'per_layer'", Some("out_of_range"));
+    check("clip = 1e-8\nclipping = 'per_layer'", None);
+    check(
+        "clip = 1.0\nclipping = 'automatic'\ngamma = 0.0",
+        Some("out_of_range"),
+    );
+}

@@ -48,7 +48,7 @@ pub(crate) fn square_norm_upper(row: &[f32]) -> f64 {
     let sum = vectorised(
         row,
         #[inline(always)]
-        |row: &[f32]| {
+        move |row: &[f32]| {
             let mut lanes = [0.0_f64; LANES];
             let (chunks, rest) = row.as_chunks::<LANES>();
             for chunk in chunks {
@@ -101,7 +101,7 @@ pub(crate) fn add_scaled_rows(rows: &[f32], factors: &[f32], out: &mut [f32]) {
     vectorised(
         out,
         #[inline(always)]
-        |out: &mut [f32]| {
+        move |out: &mut [f32]| {
             let (chunks, rest) = out.as_chunks_mut::<{ 4 * LANES }>();
             let done = chunks.len() * 4 * LANES;
             for (index, chunk) in chunks.iter_mut().enumerate() {
@@ -142,7 +142,7 @@ pub(crate) fn scale_rows(rows: &[f32], factors: &[f32], out: &mut [f32]) {
     vectorised(
         out,
         #[inline(always)]
-        |out: &mut [f32]| {
+        move |out: &mut [f32]| {
             let rows = rows.chunks_exact(width.max(1)).zip(factors);
             for (out, (row, &factor)) in out.chunks_exact_mut(width.max(1)).zip(rows) {
                 for (out, &x) in out.iter_mut().zip(row) {
@@ -164,7 +164,7 @@ pub(crate) fn sum_rows(rows: &[f32], out: &mut [f32]) {
     vectorised(
         out,
         #[inline(always)]
-        |out: &mut [f32]| {
+        move |out: &mut [f32]| {
             out.fill(0.0);
             for row in rows.chunks_exact(width) {
                 for (out, &x) in out.iter_mut().zip(row) {
@@ -181,7 +181,7 @@ pub(crate) fn combine(a: &[f32], b: &[f32], out: &mut [f32], f: impl Fn(f32, f32
     vectorised(
         out,
         #[inline(always)]
-        |out: &mut [f32]| {
+        move |out: &mut [f32]| {
             for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
                 *out = f(a, b);
             }

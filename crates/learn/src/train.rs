@@ -108,11 +108,7 @@ impl Trainer {
     ) -> Result<Self> {
         network.checked(&parameters)?;
         let norm = plan.clip_norm();
-        let clip = match method.clipping {
-            Clipping::Flat => Clip::flat(norm),
-            Clipping::PerLayer => Clip::per_layer_even(norm, network.trained_layers()),
-            Clipping::Automatic { gamma } => Clip::automatic(norm, gamma),
-        }?;
+        let clip = Clip::of(method.clipping, norm, network.trained_layers())?;
         let moving = plan.adaptive()?;
         if moving.is_some() && method.clipping != Clipping::Flat {
             return Err(Error::Field {
@@ -247,7 +243,7 @@ impl Trainer {
         let noisy = release.into_value();
         let unit = self.sum.grid() / expected;
         let optimizer = &mut self.method.optimizer;
-        optimizer.step(&mut self.parameters, &noisy, unit)?;
+        optimizer.step_on(threads, &mut self.parameters, &noisy, unit)?;
         if let Some(average) = &mut self.method.average {
             average.update(&self.parameters)?;
         }

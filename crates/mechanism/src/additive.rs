@@ -146,6 +146,21 @@ impl<R: Relation> Additive<R> {
     }
 }
 
+/// The smallest `q` with `Pr[|X| > q] <= miss` for a standard normal `X`, up to the rounding of floats.
+pub(crate) fn normal_half_width(miss: f64) -> f64 {
+    // Beyond forty deviations no float is left of the tail, and 200 halvings leave nothing between two floats.
+    let (mut low, mut high) = (0.0_f64, 40.0);
+    for _ in 0..200 {
+        let middle = 0.5 * (low + high);
+        if libm::erfc(middle / std::f64::consts::SQRT_2) > miss {
+            low = middle
+        } else {
+            high = middle
+        }
+    }
+    high
+}
+
 /// The one value of a vector of one.
 pub(crate) fn only<T: Copy>(values: Vec<T>) -> T {
     *values.first().expect("one value went in, so one comes out")

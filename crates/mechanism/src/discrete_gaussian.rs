@@ -16,7 +16,7 @@ use whit_core::{
     Bits, Confidence, Entropy, Event, L2, Mechanism, Relation, Scale, Secret, Sensitivity,
 };
 
-use crate::additive::{Draw, Integer, only, perturb};
+use crate::additive::{Draw, Integer, normal_half_width, only, perturb};
 use crate::discrete_laplace::close;
 use crate::sample::{self, ConstantTimeGaussian};
 use crate::{Error, Release, Result};
@@ -113,16 +113,7 @@ impl<R: Relation> DiscreteGaussian<R> {
             return half_width_by_sum(sigma, miss);
         }
         // Pr[|Z| > t] = 2 Pr[Z >= t+1] <= 2 Pr[N(0,σ²) >= t] = erfc(t / (σ√2)).
-        let (mut low, mut high) = (0.0_f64, 40.0);
-        for _ in 0..200 {
-            let middle = 0.5 * (low + high);
-            if libm::erfc(middle / std::f64::consts::SQRT_2) > miss {
-                low = middle
-            } else {
-                high = middle
-            }
-        }
-        (high * sigma).ceil() as u128
+        (normal_half_width(miss) * sigma).ceil() as u128
     }
 }
 

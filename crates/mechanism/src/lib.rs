@@ -77,6 +77,7 @@ pub mod contribution;
 pub mod count;
 pub mod count_distinct;
 pub mod covariance;
+pub mod crew;
 pub mod discrete_gaussian;
 pub mod discrete_laplace;
 #[cfg(test)]

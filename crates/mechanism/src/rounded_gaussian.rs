@@ -10,11 +10,11 @@
 //! **Error.** `Pr[|round(Y)| > t] = erfc((t + 1/2)/(σ√2))` for integers `t >= 0`.
 
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
 
 use whit_core::{Confidence, Entropy, Event, L2, Mechanism, Relation, Scale, Secret, Sensitivity};
 
-use crate::{Release, Result, sample};
+use crate::additive::normal_half_width;
+use crate::{Release, Result, crew, sample};
 
 /// Coordinates that share a stream. Fixed, so that who draws what does not depend on how many threads there are.
 const BLOCK: usize = 1 << 16;
@@ -76,40 +76,18 @@ impl<R: Relation> RoundedGaussian<R> {
             .map(|block| Ok((block, entropy.open()?)))
             .collect::<Result<Vec<_>>>()?;
         let threads = threads.get().min(work.len());
-        let work = Mutex::new(work.into_iter());
-        let draw = || {
-            let next = || work.lock().ok().and_then(|mut work| work.next());
-            while let Some((block, mut bits)) = next() {
-                self.sampler.add_to(block, &mut bits);
-            }
-        };
-        // A thread that panics takes the release with it: the scope panics, too.
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(draw);
-            }
-            draw();
+        // A thread that panics takes the release with it.
+        crew::each(threads, work, |(block, mut bits)| {
+            self.sampler.add_to(block, &mut bits);
         });
-        drop(work);
         Ok(Release::new(values, self.event()))
     }
 
     /// The smallest `t` with `Pr[|noise| <= t] >= confidence`, in each coordinate, up to the rounding of floats.
     pub fn half_width(&self, confidence: Confidence) -> u128 {
         let miss = 1.0 - confidence.value();
-        // The smallest q with Pr[|X| > q] <= miss, for a standard normal X.
-        let (mut low, mut high) = (0.0_f64, 40.0);
-        for _ in 0..200 {
-            let middle = 0.5 * (low + high);
-            if libm::erfc(middle / std::f64::consts::SQRT_2) > miss {
-                low = middle
-            } else {
-                high = middle
-            }
-        }
-        (high * self.scale.ratio().to_f64_up() - 0.5)
-            .ceil()
-            .max(0.0) as u128
+        let sigma = self.scale.ratio().to_f64_up();
+        (normal_half_width(miss) * sigma - 0.5).ceil().max(0.0) as u128
     }
 }
 

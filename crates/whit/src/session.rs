@@ -72,6 +72,7 @@ use whit_sql::{StablePlan, Statement, Tables, execute};
 
 mod error;
 mod reply;
+mod same_file;
 mod statistic;
 #[cfg(feature = "learn")]
 mod training;
@@ -79,6 +80,7 @@ mod turn;
 
 pub use error::{Error, Result};
 pub use reply::{Charge, Explained, Left, Remaining, Reply};
+pub use same_file::is_same_file;
 pub use statistic::Measured;
 #[cfg(feature = "learn")]
 pub use training::{Course, Desk, Order, Quoted};
@@ -99,6 +101,9 @@ pub struct Session {
     ledger: Ledger,
     filter: Filter,
     turns: Turns,
+    /// What the sources of the catalog are relative to.
+    #[cfg(feature = "learn")]
+    folder: std::path::PathBuf,
 }
 
 /// What an analyst asks.
@@ -140,6 +145,8 @@ impl Session {
             ledger,
             filter: Filter::new(terms.mode),
             turns: Turns::default(),
+            #[cfg(feature = "learn")]
+            folder: folder.to_owned(),
         })
     }
 

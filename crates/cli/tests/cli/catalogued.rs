@@ -143,6 +143,40 @@ fn other_names_of_a_catalogued_file_are_charged_too() {
     assert_eq!(failure(&run, 1, "invalid"), "not_in_catalog");
 }
 
+/// Naming a catalog adds to what is protected, and takes nothing away.
+#[test]
+fn a_named_catalog_protects_besides_the_nearby_one() {
+    let clinic = Clinic::new();
+    let run = |arguments: &str| {
+        let arguments = format!("stats {arguments} --epsilon 0.5 --format json");
+        clinic.run(&arguments.split_whitespace().collect::<Vec<_>>())
+    };
+    clinic.write(
+        "lax.toml",
+        &CATALOG.replace("epsilon = 1.0", "epsilon = 9.0"),
+    );
+    let count = run("count visits.csv --catalog lax.toml");
+    assert_eq!(failure(&count, 2, "refused"), "other_catalog");
+    assert_eq!(clinic.left(), 1.0);
+    assert_eq!(
+        answer(&run("count visits.csv --catalog ./whit.toml"))["recorded"],
+        true
+    );
+    // Rows that only the named one protects are no categories.
+    let staff = "[table.staff]\nsource = \"staff.csv\"\nunit = \"ward\"\n";
+    clinic.write("named.toml", &format!("{CATALOG}{staff}"));
+    clinic.write("staff.csv", &format!("ward\nnorth\n{CANARY}\n"));
+    fs::remove_file(clinic.path("whit.toml")).expect("there");
+    for list in [
+        "mode visits.csv --column ward --categories @staff.csv",
+        "top visits.csv --k 1 --column ward --categories @staff.csv",
+        "marginals visits.csv --columns ward --categories @staff.csv",
+    ] {
+        let run = run(&format!("{list} --catalog named.toml"));
+        assert_eq!(failure(&run, 2, "refused"), "private_categories", "{list}");
+    }
+}
+
 /// A file that one table has as public and another as private is private.
 #[test]
 fn a_file_that_is_declared_twice_is_private() {

@@ -328,4 +328,14 @@ fn a_clip_norm_that_moves_is_priced_and_trained() {
         found["test"]["accuracy"].as_f64().expect("classes") > 0.8,
         "{found}"
     );
+    let card = fs::read_to_string(folder.path().join("plan").join("card.md")).expect("a card");
+    for part in [
+        "| clip norm of the first step | 1 |",
+        "| clip norm follows | quantile 0.5 at rate 0.2 |",
+        "| noise multiplier of sum and count together | 1 |",
+        &format!("| noise of the sum, in clip norms | {sum} |"),
+        "| noise of the count, in examples | 5 |",
+    ] {
+        assert!(card.contains(part), "{part:?} is not in\n{card}");
+    }
 }

@@ -150,6 +150,33 @@ fn there_is_no_way_around_a_ledger() {
     check_refused(b"", &train(&folder, &named), 2, "refused", "test_private");
 }
 
+/// A catalog that is named does not stand in for the one that is there.
+#[test]
+fn naming_another_catalog_is_no_way_around_the_nearby_one() {
+    let folder = folder(CATALOG);
+    let path = folder.path();
+    write(
+        path,
+        "lax.toml",
+        &CATALOG.replace("epsilon = 8.0", "epsilon = 80.0"),
+    );
+    fs::create_dir(path.join("far")).expect("writable");
+    let far = CATALOG.replace("'points.csv'", "'../points.csv'");
+    write(&path.join("far"), "whit.toml", &far);
+    for other in ["lax.toml", "far/whit.toml"] {
+        let named = format!("--catalog {}", path.join(other).display());
+        for more in ["", " --dry-run"] {
+            let train = train(&folder, &format!("{named}{more}"));
+            check_refused(b"", &train, 2, "refused", "other_catalog");
+        }
+    }
+    assert!(!path.join("plan").exists() && !path.join("far").join("whit.ledger").exists());
+    // The nearby one by any of its names is itself.
+    let named = format!("--catalog {}", path.join("far/../whit.toml").display());
+    let paid = answer(&run(&train(&folder, &format!("{named} --format json"))));
+    assert!(left(&paid) < 8.0);
+}
+
 /// A run of its owner's own data, by people and not by rows, without a ledger.
 #[test]
 fn units_of_uncharged_runs_are_protected_too() {

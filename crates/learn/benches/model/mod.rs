@@ -239,7 +239,9 @@ impl Run {
             sum = release.expect("entropy").into_value();
         }
         let unit = self.sum.grid() / examples as f64;
-        let update = self.optimizer.step(&mut self.weights, &sum, unit);
+        let update = self
+            .optimizer
+            .step_on(threads, &mut self.weights, &sum, unit);
         update.expect("as many sums as weights");
         self.buffer = sum;
         examples

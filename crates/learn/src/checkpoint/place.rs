@@ -40,12 +40,28 @@ impl Place {
         file(folder, run).symlink_metadata().is_ok()
     }
 
+    /// Tries whether a run of so many parameters could be kept here, before anybody has paid for it: as much as its first checkpoint has is
+    /// written, and taken away. Refused if one was begun here.
+    pub fn probe(&self, parameters: usize) -> Result<()> {
+        self.is_free()?;
+        // Four bytes for each, and less than a page of other numbers.
+        let bytes = vec![0; 4 * parameters + 4096];
+        let tried = self.write_part(&bytes).and_then(fs::remove_file);
+        tried.map_err(|error| unwritable(&self.path, &error))
+    }
+
+    fn is_free(&self) -> Result<()> {
+        match self.path.symlink_metadata() {
+            Ok(_) => Err(CheckpointError::Begun {
+                path: self.path.clone(),
+            }),
+            Err(_) => Ok(()),
+        }
+    }
+
     /// Lays down that a run was paid for, durably, before its first step. `parameters` are the initial ones. Refused if one was begun here.
     pub fn start(&self, payment: Payment, parameters: Vec<f32>) -> crate::Result<()> {
-        if self.path.symlink_metadata().is_ok() {
-            let path = self.path.clone();
-            return Err(CheckpointError::Begun { path }.into());
-        }
+        self.is_free()?;
         let payer = payment.lay_down(&self.run.event.fingerprint())?;
         let mut checkpoint = Checkpoint::new(self.run.clone(), payer, parameters);
         checkpoint.home = self.home();
@@ -109,8 +125,8 @@ impl Place {
             .map_err(|error| unwritable(&self.path, &error))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the run's own checkpoint")]
-    fn replace(&self, bytes: &[u8]) -> std::io::Result<()> {
+    /// Writes a file beside the checkpoint, durably, and says where it is.
+    fn write_part(&self, bytes: &[u8]) -> std::io::Result<PathBuf> {
         let part = self.path.with_extension("part");
         // What is left of a write that failed, or a link that somebody put there, is not written through.
         match fs::remove_file(&part) {
@@ -120,7 +136,12 @@ impl Place {
         let mut file = File::create_new(&part)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        fs::rename(&part, &self.path)?;
+        Ok(part)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the run's own checkpoint")]
+    fn replace(&self, bytes: &[u8]) -> std::io::Result<()> {
+        fs::rename(self.write_part(bytes)?, &self.path)?;
         // The new name is durable once its folder is. (Windows cannot open folders.)
         if cfg!(unix)
             && let Some(folder) = self.path.parent()
@@ -238,6 +259,23 @@ mod tests {
         let again = place.start(payment(&run(7)), vec![0.5]);
         let path = place.path().to_owned();
         assert_eq!(again, Err(CheckpointError::Begun { path }.into()));
+    }
+
+    #[test]
+    fn a_place_that_takes_no_file_is_noticed_before_a_run_is_begun() {
+        let folder = TempDir::new().expect("a folder");
+        let place = Place::open(folder.path(), run(7)).expect("free");
+        assert_eq!(place.probe(1000), Ok(()));
+        let part = place.path().with_extension("part");
+        assert!(!part.exists() && !Place::is_begun(folder.path(), &run(7)));
+        fs::create_dir(&part).expect("in the way");
+        let tried = place.probe(1000);
+        assert!(matches!(tried, Err(CheckpointError::Unwritable { .. })));
+        fs::remove_dir(&part).expect("ours");
+        let payment = Payment::rest(run(7).event.fingerprint(), Payer::Nobody, 0);
+        place.start(payment, vec![0.5]).expect("free");
+        let tried = place.probe(1000);
+        assert!(matches!(tried, Err(CheckpointError::Begun { .. })));
     }
 
     /// Whoever copies a folder in which a run is under way does not take its steps a second time.

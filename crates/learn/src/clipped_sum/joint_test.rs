@@ -5,7 +5,7 @@ use super::tests::{GRID, Run, first, flat, mlp, rows};
 use super::*;
 use crate::layer::{Activation, Function, Layer, Linear};
 use crate::loss::Loss;
-use crate::network::{Grouping, SLOTS};
+use crate::network::Grouping;
 
 /// A network whose sums are taken jointly.
 fn wide_mlp() -> Network {
@@ -20,7 +20,7 @@ fn wide_mlp() -> Network {
 #[test]
 fn joint_sums_are_within_half_of_eta_and_have_the_same_bits_for_any_threads() {
     let (network, examples) = (wide_mlp(), rows(1500, 160, 2.0));
-    assert!(matches!(network.grouping(), Grouping::Joint(kept) if kept * SLOTS < 1500));
+    assert!(matches!(network.grouping(), Grouping::Joint(kept) if kept * network.slots() < 1500));
     let mut run = Run::new(&network, &examples, flat(1.0), 1500);
     // More than one group of micro-batches, one group, one micro-batch, one example.
     for count in [1500, 700, 20, 1] {

@@ -63,7 +63,7 @@ pub(super) fn carry<T: Copy>(
     vectorised(
         (sums, partial),
         #[inline(always)]
-        |(sums, partial): (&mut [i64], &[T])| {
+        move |(sums, partial): (&mut [i64], &[T])| {
             let each = sums.iter_mut().zip(partial);
             if fresh {
                 each.for_each(|(sum, x)| *sum = whole(*x));

@@ -8,6 +8,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use whit_mechanism::crew;
+
 use super::BatchRows;
 use crate::clip::{Clip, Clipped};
 use crate::layer::{Kept, Sum};
@@ -242,14 +244,7 @@ fn parallel(workers: &mut [Worker], count: usize, work: impl Fn(&mut Worker, usi
         }
     };
     let threads = workers.len().min(count);
-    std::thread::scope(|scope| {
-        let mut workers = workers[..threads].iter_mut();
-        let first = workers.next();
-        for worker in workers {
-            scope.spawn(|| take(worker));
-        }
-        first.into_iter().for_each(take);
-    });
+    crew::side_by_side(&mut workers[..threads], take);
 }
 
 /// Memory that a panic left is as good as any: whoever uses it writes all of it first.

@@ -9,8 +9,8 @@
 
 use super::{Kept, Layer, Pass, Prepared, Scratch, Sum, gradients};
 use crate::matmul::{
-    BLOCK, CHAINED, STRIP, Start, add_transposed, add_transposed_unpacked, add_transposed_wide,
-    add_up, multiply, multiply_transposed,
+    BLOCK, STRIP, Start, add_transposed, add_transposed_unpacked, add_transposed_wide, add_up,
+    multiply, multiply_transposed,
 };
 use crate::tensor::{
     add_scaled_rows, add_scaled_rows_wide, scale_rows, sized, square_norm_upper, sum_rows,
@@ -209,9 +209,8 @@ impl Layer for Linear {
         }
         out.fill(0.0);
         let mut sums = vec![0.0; self.outputs];
-        for kept in kept.chunks(CHAINED) {
-            sums.fill(0.0);
-            kept.iter().for_each(|kept| kept.strips.add_to(&mut sums));
+        for kept in kept {
+            kept.strips.add_up(&mut sums);
             out.iter_mut().zip(&sums).for_each(|(out, sum)| *out += sum);
         }
     }

@@ -83,7 +83,7 @@ impl Layer for Pool {
         vectorised(
             (output, winners),
             #[inline(always)]
-            |(output, winners): (&mut [f32], &mut [u32])| {
+            move |(output, winners): (&mut [f32], &mut [u32])| {
                 let outputs = output.chunks_exact_mut(self.output_len());
                 let winners = winners.chunks_exact_mut(self.output_len());
                 let examples = input
@@ -141,7 +141,7 @@ impl Layer for Pool {
         vectorised(
             out,
             #[inline(always)]
-            |out: &mut [f32]| {
+            move |out: &mut [f32]| {
                 out.fill(0.0);
                 let deltas = delta.chunks_exact(self.output_len());
                 // An average pool has no winners worth reading, but as many of them.

@@ -8,13 +8,11 @@ use super::strips::{STRIP, Strips};
 /// The sums of `R` rows and `V` vectors of columns.
 pub(super) type Tile<S, const R: usize, const V: usize> = [[<S as Simd>::f32s; V]; R];
 
-/// Micro-batches that one chain of a joint sum goes through. Longer chains would round more, and shorter ones would end too often.
-pub(crate) const CHAINED: usize = 2;
-
 /// Steps of a chain that are taken without a look at lengths.
 const CHUNK: usize = 8;
 
-/// How the sums of a tile come about.
+/// How the sums of a tile come about: from one chain for each, or from those of several parts, which are added in their order. All rows
+/// go through one part of a panel before the next, so that it stays near.
 pub(super) trait Factors {
     /// Does a product go through all rows before the next panel? Else it goes through all panels before the next rows.
     const PANELS_OUTSIDE: bool;
@@ -22,18 +20,36 @@ pub(super) trait Factors {
     /// Columns of the product.
     fn columns(&self) -> usize;
 
-    /// The sums of the rows from `row` on and of the vectors from `at` on of the panel that starts at column `first` and has
-    /// `W` vectors in a row.
+    /// How many parts there are.
+    fn parts(&self) -> usize {
+        1
+    }
+
+    /// What chains start from.
+    fn start(&self) -> Start<'_> {
+        Start::Zero
+    }
+
+    /// One part of the sums of the rows from `row` on and of the vectors from `at` on of the panel that starts at column `first` and
+    /// has `W` vectors in a row, from what they are at its start.
     fn sums<S: Simd, const R: usize, const V: usize, const W: usize>(
         &self,
         simd: S,
-        row: usize,
-        first: usize,
-        at: usize,
+        place: Place,
+        sums: Tile<S, R, V>,
     ) -> Tile<S, R, V>;
 
-    /// One sum, for a machine without vectors.
-    fn sum(&self, row: usize, column: usize) -> f32;
+    /// The same for one sum, for a machine without vectors.
+    fn sum(&self, part: usize, row: usize, column: usize, sum: f32) -> f32;
+}
+
+/// Where a tile is, and which part of its chains.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) part: usize,
+    pub(super) row: usize,
+    pub(super) first: usize,
+    pub(super) at: usize,
 }
 
 /// One step of the chains of a tile.
@@ -83,7 +99,7 @@ pub(crate) enum Start<'a> {
 
 impl Start<'_> {
     #[inline(always)]
-    fn tile<S: Simd, const R: usize, const V: usize>(
+    pub(super) fn tile<S: Simd, const R: usize, const V: usize>(
         self,
         simd: S,
         column: usize,
@@ -97,7 +113,7 @@ impl Start<'_> {
         }
     }
 
-    fn at(self, column: usize) -> f32 {
+    pub(super) fn at(self, column: usize) -> f32 {
         match self {
             Start::Zero => 0.0,
             Start::Row(start) => start[column],
@@ -120,37 +136,39 @@ impl Factors for ByRow<'_> {
     }
 
     #[inline(always)]
+    fn start(&self) -> Start<'_> {
+        self.start
+    }
+
+    #[inline(always)]
     fn sums<S: Simd, const R: usize, const V: usize, const W: usize>(
         &self,
         simd: S,
-        row: usize,
-        first: usize,
-        at: usize,
+        place: Place,
+        mut sums: Tile<S, R, V>,
     ) -> Tile<S, R, V> {
         let depth = self.right.depth;
-        let mut sums = self.start.tile(simd, first + at * S::F32_LANES);
-        let rows: [&[f32]; R] = std::array::from_fn(|r| &self.left[(row + r) * depth..][..depth]);
+        let rows: [&[f32]; R] =
+            std::array::from_fn(|r| &self.left[(place.row + r) * depth..][..depth]);
         let whole = rows.map(|row| row.as_chunks::<CHUNK>().0);
-        let (chunks, rest) = vectors::<S, W>(self.right, first).as_chunks::<CHUNK>();
+        let (chunks, rest) = vectors::<S, W>(self.right, place.first).as_chunks::<CHUNK>();
         for (c, right) in chunks.iter().enumerate() {
             let left: [&[f32; CHUNK]; R] = std::array::from_fn(|r| &whole[r][c]);
             for k in 0..CHUNK {
-                step(simd, |r| left[r][k], &right[k], at, &mut sums);
+                step(simd, |r| left[r][k], &right[k], place.at, &mut sums);
             }
         }
         let done = chunks.len() * CHUNK;
         for (k, right) in rest.iter().enumerate() {
-            step(simd, |r| rows[r][done + k], right, at, &mut sums);
+            step(simd, |r| rows[r][done + k], right, place.at, &mut sums);
         }
         sums
     }
 
-    fn sum(&self, row: usize, column: usize) -> f32 {
+    fn sum(&self, _part: usize, row: usize, column: usize, sum: f32) -> f32 {
         let depth = self.right.depth;
         let left = self.left[row * depth..][..depth].iter().enumerate();
-        left.fold(self.start.at(column), |sum, (k, a)| {
-            sum + a * entry(self.right, k, column)
-        })
+        left.fold(sum, |sum, (k, a)| sum + a * entry(self.right, k, column))
     }
 }
 
@@ -172,22 +190,20 @@ impl Factors for ByColumn<'_> {
     fn sums<S: Simd, const R: usize, const V: usize, const W: usize>(
         &self,
         simd: S,
-        row: usize,
-        first: usize,
-        at: usize,
+        place: Place,
+        mut sums: Tile<S, R, V>,
     ) -> Tile<S, R, V> {
-        let mut sums = Start::Zero.tile(simd, 0);
         let left = self.left.chunks_exact(self.stride);
-        for (left, right) in left.zip(vectors::<S, W>(self.right, first)) {
-            let left = &left[row..row + R];
-            step(simd, |r| left[r], right, at, &mut sums);
+        for (left, right) in left.zip(vectors::<S, W>(self.right, place.first)) {
+            let left = &left[place.row..place.row + R];
+            step(simd, |r| left[r], right, place.at, &mut sums);
         }
         sums
     }
 
-    fn sum(&self, row: usize, column: usize) -> f32 {
+    fn sum(&self, _part: usize, row: usize, column: usize, sum: f32) -> f32 {
         let left = self.left.chunks_exact(self.stride).enumerate();
-        left.fold(0.0, |sum, (k, left)| {
+        left.fold(sum, |sum, (k, left)| {
             sum + left[row] * entry(self.right, k, column)
         })
     }
@@ -213,29 +229,27 @@ impl Factors for Unpacked<'_> {
     fn sums<S: Simd, const R: usize, const V: usize, const W: usize>(
         &self,
         simd: S,
-        row: usize,
-        first: usize,
-        at: usize,
+        place: Place,
+        mut sums: Tile<S, R, V>,
     ) -> Tile<S, R, V> {
-        let mut sums = Start::Zero.tile(simd, 0);
         let left = self.left.chunks_exact(self.stride);
         for (left, right) in left.zip(self.right.chunks_exact(self.columns)) {
-            let left = &left[row..row + R];
-            if let Some(right) = S::as_simd_f32s(&right[first..]).0.first_chunk::<W>() {
-                step(simd, |r| left[r], right, at, &mut sums);
+            let left = &left[place.row..place.row + R];
+            if let Some(right) = S::as_simd_f32s(&right[place.first..]).0.first_chunk::<W>() {
+                step(simd, |r| left[r], right, place.at, &mut sums);
             }
         }
         sums
     }
 
-    fn sum(&self, row: usize, column: usize) -> f32 {
+    fn sum(&self, _part: usize, row: usize, column: usize, sum: f32) -> f32 {
         let left = self.left.chunks_exact(self.stride);
         let terms = left.zip(self.right.chunks_exact(self.columns));
-        terms.fold(0.0, |sum, (left, right)| sum + left[row] * right[column])
+        terms.fold(sum, |sum, (left, right)| sum + left[row] * right[column])
     }
 }
 
-/// Several products of one shape: one chain for each [`CHAINED`] of them, and the ends of the chains added in their order.
+/// Several products of one shape: one chain for each of them, and the ends of the chains added in their order.
 pub(super) struct Joint<'a> {
     pub(super) blocks: &'a [(&'a Strips, &'a Panels)],
 }
@@ -248,47 +262,32 @@ impl Factors for Joint<'_> {
     }
 
     #[inline(always)]
+    fn parts(&self) -> usize {
+        self.blocks.len()
+    }
+
+    #[inline(always)]
     fn sums<S: Simd, const R: usize, const V: usize, const W: usize>(
         &self,
         simd: S,
-        row: usize,
-        first: usize,
-        at: usize,
+        place: Place,
+        mut sums: Tile<S, R, V>,
     ) -> Tile<S, R, V> {
-        let zero = Start::Zero.tile(simd, 0);
-        let mut total: Tile<S, R, V> = zero;
-        for (index, blocks) in self.blocks.chunks(CHAINED).enumerate() {
-            let mut sums = zero;
-            let rows = row % STRIP..row % STRIP + R;
-            for (strips, panels) in blocks {
-                for (left, right) in strips.strip(row).iter().zip(vectors::<S, W>(panels, first)) {
-                    let left = &left[rows.clone()];
-                    step(simd, |r| left[r], right, at, &mut sums);
-                }
-            }
-            if index == 0 {
-                total = sums;
-            } else {
-                for r in 0..R {
-                    for v in 0..V {
-                        total[r][v] = simd.add_f32s(total[r][v], sums[r][v]);
-                    }
-                }
-            }
+        let rows = place.row % STRIP..place.row % STRIP + R;
+        let (strips, panels) = self.blocks[place.part];
+        let right = vectors::<S, W>(panels, place.first);
+        for (left, right) in strips.strip(place.row).iter().zip(right) {
+            let left = &left[rows.clone()];
+            step(simd, |r| left[r], right, place.at, &mut sums);
         }
-        total
+        sums
     }
 
-    fn sum(&self, row: usize, column: usize) -> f32 {
-        let chain = |blocks: &[(&Strips, &Panels)]| {
-            blocks.iter().fold(0.0, |sum, (strips, panels)| {
-                let left = strips.strip(row).iter().enumerate();
-                left.fold(sum, |sum, (k, left)| {
-                    sum + left[row % STRIP] * entry(panels, k, column)
-                })
-            })
-        };
-        let chains = self.blocks.chunks(CHAINED).map(chain);
-        chains.fold(0.0, |total, sum| total + sum)
+    fn sum(&self, part: usize, row: usize, column: usize, sum: f32) -> f32 {
+        let (strips, panels) = self.blocks[part];
+        let left = strips.strip(row).iter().enumerate();
+        left.fold(sum, |sum, (k, left)| {
+            sum + left[row % STRIP] * entry(panels, k, column)
+        })
     }
 }

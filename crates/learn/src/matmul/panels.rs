@@ -1,5 +1,7 @@
 //! The right factor of a product, packed into panels of columns.
 
+use whit_mechanism::crew;
+
 use super::aligned::Aligned;
 use crate::tensor::vectorised;
 
@@ -35,7 +37,7 @@ impl Panels {
             vectorised(
                 panel,
                 #[inline(always)]
-                |panel: &mut [f32]| {
+                move |panel: &mut [f32]| {
                     let rows = rows.chunks_exact(columns).map(|row| &row[first..]);
                     if kept == PANEL {
                         // A copy of a known length is a few moves and not a call.
@@ -64,7 +66,7 @@ impl Panels {
             vectorised(
                 panel,
                 #[inline(always)]
-                |panel: &mut [f32]| {
+                move |panel: &mut [f32]| {
                     // Squares of sixteen: as many lines as the first cache holds easily.
                     for (at, panel) in panel.chunks_mut(BLOCK * width).enumerate() {
                         for (square, rows) in rows.chunks(BLOCK * depth).enumerate() {
@@ -74,17 +76,8 @@ impl Panels {
                 },
             );
         };
-        if threads < 2 || rows.len() < SHARED_MIN {
-            return self.each_mut().for_each(pack);
-        }
-        let mut all: Vec<_> = self.each_mut().collect();
-        let each = all.len().div_ceil(threads);
-        std::thread::scope(|scope| {
-            while !all.is_empty() {
-                let own = all.split_off(all.len().saturating_sub(each));
-                scope.spawn(move || own.into_iter().for_each(pack));
-            }
-        });
+        let shared = rows.len() >= SHARED_MIN;
+        crew::each(if shared { threads } else { 1 }, self.each_mut(), pack);
     }
 
     /// The panel that starts at this column.
@@ -135,11 +128,33 @@ fn transpose(rows: &[f32], depth: usize, from: usize, panel: &mut [f32], width: 
         }
     }
     // Where rows are missing there is padding, and it is zero.
-    for (k, panel) in panel.chunks_exact_mut(width).enumerate() {
-        if let Some(columns) = panel[to..].first_chunk_mut::<BLOCK>() {
-            *columns = std::array::from_fn(|column| square[column][k]);
+    let square = transposed(square);
+    for (panel, columns) in panel.chunks_exact_mut(width).zip(&square) {
+        if let Some(to) = panel[to..].first_chunk_mut() {
+            *to = *columns;
         }
     }
+}
+
+/// The transpose of a square, in four rounds that interleave the first half of its rows with the second: if `r` and `c` are the four
+/// digits of a row and a column, the place `rc` of a float moves by one digit in each round, and ends up as `cr`.
+#[inline(always)]
+fn transposed(mut square: [[f32; BLOCK]; BLOCK]) -> [[f32; BLOCK]; BLOCK] {
+    for _ in 0..BLOCK.ilog2() {
+        let mut next = [[0.0; BLOCK]; BLOCK];
+        let (first, second) = square.as_flattened().split_at(BLOCK * BLOCK / 2);
+        for (pair, (&a, &b)) in next
+            .as_flattened_mut()
+            .as_chunks_mut::<2>()
+            .0
+            .iter_mut()
+            .zip(first.iter().zip(second))
+        {
+            *pair = [a, b];
+        }
+        square = next;
+    }
+    square
 }
 
 #[inline(always)]

@@ -26,7 +26,7 @@ impl Strips {
         vectorised(
             self.floats.as_mut_slice(),
             #[inline(always)]
-            |floats: &mut [f32]| {
+            move |floats: &mut [f32]| {
                 let strips = floats.chunks_exact_mut((depth * STRIP).max(1));
                 for (strip, first) in strips.zip((0..rows).step_by(STRIP)) {
                     let kept = STRIP.min(rows - first);
@@ -59,32 +59,20 @@ impl Strips {
             .0
     }
 
-    /// Goes on with the chain of each row, in the order of the examples.
-    pub(crate) fn add_to(&self, sums: &mut [f32]) {
+    /// Writes the sum of each row, one chain in the order of the examples.
+    pub(crate) fn add_up(&self, sums: &mut [f32]) {
         vectorised(
             sums,
             #[inline(always)]
-            |sums: &mut [f32]| {
-                // Four strips at a time: a chain waits for each of its sums.
-                for (at, sums) in sums.chunks_mut(4 * STRIP).enumerate() {
-                    let mut lanes = [[0.0_f32; STRIP]; 4];
-                    let first = at * 4 * STRIP;
-                    let strips: [&[[f32; STRIP]]; 4] = std::array::from_fn(|s| {
-                        self.strip((first + s * STRIP).min(self.rows.max(1) - 1))
-                    });
-                    for (lane, &sum) in lanes.as_flattened_mut().iter_mut().zip(&*sums) {
-                        *lane = sum;
-                    }
-                    for k in 0..self.depth {
-                        for (lanes, strip) in lanes.iter_mut().zip(strips) {
-                            for (lane, x) in lanes.iter_mut().zip(&strip[k]) {
-                                *lane += x;
-                            }
+            move |sums: &mut [f32]| {
+                for (at, sums) in sums.chunks_mut(STRIP).enumerate() {
+                    let mut lanes = [0.0_f32; STRIP];
+                    for deltas in self.strip(at * STRIP) {
+                        for (lane, x) in lanes.iter_mut().zip(deltas) {
+                            *lane += x;
                         }
                     }
-                    for (sum, &lane) in sums.iter_mut().zip(lanes.as_flattened()) {
-                        *sum = lane;
-                    }
+                    sums.copy_from_slice(&lanes[..sums.len()]);
                 }
             },
         );
@@ -118,10 +106,10 @@ mod tests {
                 assert_eq!(strips.strip(row)[k][row % STRIP], expected[k * rows + row]);
             }
             let mut sums = vec![2.0; rows];
-            strips.add_to(&mut sums);
+            strips.add_up(&mut sums);
             for (row, &sum) in sums.iter().enumerate() {
                 let terms = (0..5).map(|k| expected[k * rows + row]);
-                assert_eq!(sum, terms.fold(2.0, |sum, x| sum + x));
+                assert_eq!(sum, terms.fold(0.0, |sum, x| sum + x));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::factors::{Factors, Tile};
+use super::factors::{Factors, Place, Tile};
 use super::panels::{PANEL, firsts};
 
 /// Some rows of a product, written to `out`, or added to what it holds if `ADD`.
@@ -21,9 +21,11 @@ impl<F: Factors, const ADD: bool> WithSimd for Product<'_, F, ADD> {
         let (panels, end) = (firsts(self.factors.columns()), self.rows.end);
         if F::PANELS_OUTSIDE {
             for (first, width) in panels {
-                let mut row = self.rows.start;
-                while row < end {
-                    row += self.rows_at(simd, row, first, width);
+                for part in 0..self.factors.parts() {
+                    let mut row = self.rows.start;
+                    while row < end {
+                        row += self.rows_at(simd, part, row, first, width);
+                    }
                 }
             }
         } else {
@@ -32,7 +34,9 @@ impl<F: Factors, const ADD: bool> WithSimd for Product<'_, F, ADD> {
             while row < end {
                 let mut done = 1;
                 for &(first, width) in &panels {
-                    done = self.rows_at(simd, row, first, width);
+                    for part in 0..self.factors.parts() {
+                        done = self.rows_at(simd, part, row, first, width);
+                    }
                 }
                 row += done;
             }
@@ -43,12 +47,25 @@ impl<F: Factors, const ADD: bool> WithSimd for Product<'_, F, ADD> {
 impl<F: Factors, const ADD: bool> Product<'_, F, ADD> {
     /// As many rows of one panel as fit in the registers; returns how many, which does not depend on the panel.
     #[inline(always)]
-    fn rows_at<S: Simd>(&mut self, simd: S, row: usize, first: usize, width: usize) -> usize {
+    fn rows_at<S: Simd>(
+        &mut self,
+        simd: S,
+        part: usize,
+        row: usize,
+        first: usize,
+        width: usize,
+    ) -> usize {
+        let place = Place {
+            part,
+            row,
+            first,
+            at: 0,
+        };
         match self.rows.end - row {
-            8.. if S::REGISTER_COUNT > 16 => self.columns_at::<S, 8>(simd, row, first, width),
-            4.. => self.columns_at::<S, 4>(simd, row, first, width),
-            2.. => self.columns_at::<S, 2>(simd, row, first, width),
-            _ => self.columns_at::<S, 1>(simd, row, first, width),
+            8.. if S::REGISTER_COUNT > 16 => self.columns_at::<S, 8>(simd, place, width),
+            4.. => self.columns_at::<S, 4>(simd, place, width),
+            2.. => self.columns_at::<S, 2>(simd, place, width),
+            _ => self.columns_at::<S, 1>(simd, place, width),
         }
     }
 
@@ -57,21 +74,23 @@ impl<F: Factors, const ADD: bool> Product<'_, F, ADD> {
     fn columns_at<S: Simd, const R: usize>(
         &mut self,
         simd: S,
-        row: usize,
-        first: usize,
+        place: Place,
         width: usize,
     ) -> usize {
         match (S::F32_LANES, width) {
-            (16, 48) => self.tiles::<S, R, 3, 3>(simd, row, first),
-            (16, 32) => self.tiles::<S, R, 2, 2>(simd, row, first),
-            (16, _) => self.tiles::<S, R, 1, 1>(simd, row, first),
-            (8, 48) => self.tiles::<S, R, 2, 6>(simd, row, first),
-            (8, 32) => self.tiles::<S, R, 2, 4>(simd, row, first),
-            (8, _) => self.tiles::<S, R, 2, 2>(simd, row, first),
-            (4, 48) => self.tiles::<S, R, 4, 12>(simd, row, first),
-            (4, 32) => self.tiles::<S, R, 4, 8>(simd, row, first),
-            (4, _) => self.tiles::<S, R, 4, 4>(simd, row, first),
-            _ => self.entries(row..row + R, first, width),
+            (16, 48) => self.tiles::<S, R, 3, 3>(simd, place),
+            (16, 32) => self.tiles::<S, R, 2, 2>(simd, place),
+            (16, _) => self.tiles::<S, R, 1, 1>(simd, place),
+            (8, 48) => self.tiles::<S, R, 2, 6>(simd, place),
+            (8, 32) => self.tiles::<S, R, 2, 4>(simd, place),
+            (8, _) => self.tiles::<S, R, 2, 2>(simd, place),
+            (4, 48) => self.tiles::<S, R, 4, 12>(simd, place),
+            (4, 32) => self.tiles::<S, R, 4, 8>(simd, place),
+            (4, _) => self.tiles::<S, R, 4, 4>(simd, place),
+            _ => (0..R).for_each(|r| {
+                let row = place.row + r;
+                self.entries(Place { row, ..place }, width);
+            }),
         }
         R
     }
@@ -80,22 +99,33 @@ impl<F: Factors, const ADD: bool> Product<'_, F, ADD> {
     fn tiles<S: Simd, const R: usize, const V: usize, const W: usize>(
         &mut self,
         simd: S,
-        row: usize,
-        first: usize,
+        place: Place,
     ) {
         for at in (0..W).step_by(V) {
-            let sums = self.factors.sums::<S, R, V, W>(simd, row, first, at);
-            self.store(simd, row, first + at * S::F32_LANES, sums);
+            let (place, column) = (Place { at, ..place }, place.first + at * S::F32_LANES);
+            let start = self.factors.start().tile(simd, column);
+            let sums = self.factors.sums::<S, R, V, W>(simd, place, start);
+            if self.adds(place) {
+                self.store::<S, R, V, true>(simd, place.row, column, sums);
+            } else {
+                self.store::<S, R, V, false>(simd, place.row, column, sums);
+            }
         }
     }
 
-    /// Writes a tile. Its sums are named by constants everywhere, so that they stay in registers.
+    /// Later parts are added to the first.
+    #[inline(always)]
+    fn adds(&self, place: Place) -> bool {
+        ADD || place.part > 0
+    }
+
+    /// Writes a tile, or adds it. Its sums are named by constants everywhere, so that they stay in registers.
     #[expect(
         clippy::needless_range_loop,
         reason = "sums that are named by constants stay in registers"
     )]
     #[inline(always)]
-    fn store<S: Simd, const R: usize, const V: usize>(
+    fn store<S: Simd, const R: usize, const V: usize, const ADDS: bool>(
         &mut self,
         simd: S,
         row: usize,
@@ -109,7 +139,7 @@ impl<F: Factors, const ADD: bool> Product<'_, F, ADD> {
                 let out = &mut self.out[(row + r) * columns + column..][..width];
                 let out = &mut S::as_mut_simd_f32s(out).0[..V];
                 for v in 0..V {
-                    out[v] = match ADD {
+                    out[v] = match ADDS {
                         true => simd.add_f32s(out[v], sums[r][v]),
                         false => sums[r][v],
                     };
@@ -130,20 +160,23 @@ impl<F: Factors, const ADD: bool> Product<'_, F, ADD> {
             }
             let out = out[column.min(columns)..].iter_mut();
             for (out, &sum) in out.zip(&floats[..width]) {
-                *out = if ADD { *out + sum } else { sum };
+                *out = if ADDS { *out + sum } else { sum };
             }
         }
     }
 
     /// A machine whose vectors are of no known width: one entry after the other.
-    fn entries(&mut self, rows: std::ops::Range<usize>, first: usize, width: usize) {
+    fn entries(&mut self, place: Place, width: usize) {
         let columns = self.factors.columns();
-        for row in rows {
-            for column in first..columns.min(first + width) {
-                let sum = self.factors.sum(row, column);
-                let out = &mut self.out[(row - self.rows.start) * columns + column];
-                *out = if ADD { *out + sum } else { sum };
-            }
+        for column in place.first..columns.min(place.first + width) {
+            let at = (place.row - self.rows.start) * columns + column;
+            let start = self.factors.start().at(column);
+            let sum = self.factors.sum(place.part, place.row, column, start);
+            self.out[at] = if self.adds(place) {
+                self.out[at] + sum
+            } else {
+                sum
+            };
         }
     }
 }

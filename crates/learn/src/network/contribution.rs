@@ -5,8 +5,7 @@
 //! after all of them were differentiated. Which of both depends on the network alone.
 
 use super::{Buffers, Network};
-use crate::layer::{Kept, Sum};
-use crate::matmul::CHAINED;
+use crate::layer::{Kept, Layer, Sum};
 
 /// Networks with at most as many parameters are always summed loosely.
 const SMALL: usize = 1 << 15;
@@ -40,21 +39,28 @@ pub(crate) struct Shape {
     chains: (usize, usize),
 }
 
+/// Are sums of these layers taken jointly?
+pub(super) fn jointly(layers: &[Box<dyn Layer>]) -> bool {
+    // Pieces that left parameters out would leave what stood there before in the sum.
+    let whole = |layer: &dyn Layer| {
+        let pieces = (0..layer.joint_pieces()).map(|piece| layer.joint_len(piece));
+        pieces.sum::<usize>() == layer.param_len()
+    };
+    let parameters: usize = layers.iter().map(|layer| layer.param_len()).sum();
+    let mut trained = layers.iter().filter(|layer| layer.param_len() > 0);
+    parameters > SMALL && trained.all(|layer| whole(&**layer))
+}
+
 impl Network {
     /// The grouping of this network's micro-batches, whatever the batch and the threads are.
     pub(crate) fn grouping(&self) -> Grouping {
-        if self.param_len() <= SMALL {
+        if !jointly(&self.layers) {
             let formed = self.layers.iter().any(|layer| layer.gradient_len() > 0);
-            return Grouping::Loose(if formed { 1 } else { LOOSE_FEW });
-        }
-        // Pieces that left parameters out would leave what stood there before in the sum.
-        let whole = |at: usize| {
-            let layer = &self.layers[at];
-            let pieces = (0..layer.joint_pieces()).map(|piece| layer.joint_len(piece));
-            pieces.sum::<usize>() == layer.param_len()
-        };
-        if !self.trained().all(whole) {
-            return Grouping::Loose((LOOSE_EXAMPLES / self.slots).max(1));
+            return Grouping::Loose(match (self.param_len() <= SMALL, formed) {
+                (true, true) => 1,
+                (true, false) => LOOSE_FEW,
+                (false, _) => (LOOSE_EXAMPLES / self.slots).max(1),
+            });
         }
         let ends = self.trained().map(|at| &self.layers[at]);
         let floats: usize = ends
@@ -67,7 +73,7 @@ impl Network {
     /// How a term of a sum is rounded: the longest chain of examples, and how many chains are added up at most.
     pub(crate) fn chains(&self) -> (usize, usize) {
         match self.grouping() {
-            Grouping::Joint(kept) => (self.slots * CHAINED, kept.div_ceil(CHAINED)),
+            Grouping::Joint(kept) => (self.slots, kept),
             Grouping::Loose(added) => (self.slots, added),
         }
     }

@@ -74,6 +74,17 @@ pub enum Error {
     #[cfg(feature = "learn")]
     #[error(transparent)]
     Learn(#[from] whit_learn::Error),
+    /// A run on a file that is not the table's, whose ledger would be charged for it.
+    #[cfg(feature = "learn")]
+    #[error("the data of the plan, {}, are not the file of the table {table}", given.display())]
+    OtherFile {
+        /// The table.
+        table: String,
+        /// Its file.
+        file: std::path::PathBuf,
+        /// The file of the plan.
+        given: std::path::PathBuf,
+    },
     /// A run on units of which each may have many rows.
     #[cfg(feature = "learn")]
     #[error(
@@ -186,6 +197,8 @@ impl Fault for Error {
             (None, Self::NoTable { .. }) => "unknown_table",
             (None, Self::UnitNotText { .. }) => "unit_not_text",
             #[cfg(feature = "learn")]
+            (None, Self::OtherFile { .. }) => "other_file",
+            #[cfg(feature = "learn")]
             (None, Self::SeveralRows { .. }) => "several_rows_per_unit",
             #[cfg(feature = "learn")]
             (None, Self::NoDelta { .. }) => "budget_without_delta",
@@ -213,6 +226,11 @@ impl Fault for Error {
                 format!("leave the unit out, or give {unit}")
             }
             (None, Self::OtherRelation { budget, .. }) => format!("use {budget}"),
+            #[cfg(feature = "learn")]
+            (None, Self::OtherFile { file, .. }) => format!(
+                "give {} as the path in [data], or name the table that has the plan's file",
+                file.display()
+            ),
             #[cfg(feature = "learn")]
             (None, Self::SeveralRows { .. }) => {
                 "say rows_per_unit = 1, in [data] of the plan or in the catalog: then one row of each unit is trained on".into()

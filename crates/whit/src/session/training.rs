@@ -4,14 +4,18 @@
 //! **Whom it protects.** A run protects one example, and a catalog protects units, all rows of one together. So one row of each unit is an
 //! example, chosen by that unit's rows alone, and a run on units whose number of rows nobody has bounded to one is refused.
 //!
-//! **What is charged.** The run's own event, or that it is `(epsilon, delta)`-DP at the plan's delta, whichever adds less to the ledger's sum of
-//! concentrated losses. Both cover the run. (The first counts every step as if everybody took part in it; many steps of small samples are
-//! cheaper by the second.)
+//! **What is charged.** The run's own event, or that it is `(epsilon, delta)`-DP at the plan's delta. Both cover the run, so either may be
+//! charged. The first counts every step as if everybody took part in it, and has no delta; the second has less concentrated loss, if there
+//! are many steps of small samples, and a delta. A ledger adds up both numbers, so that neither cover is the cheaper one by itself:
+//! `room.rs` says which takes less of what is left.
 //!
-//! **In which order.** What can be refused for what is public is refused; the charge is kept; it is settled with what the run promises; the
-//! folder is begun, which uses the permit up; rows are read; steps are counted in the folder before they are taken. A run that stops after
-//! the folder was begun goes on from there and pays nothing, since the ledger knows its number; before that, what was paid is spent. A
-//! refused charge has read and written nothing. A second run of the same plan is another run, and pays.
+//! **In which order.** What can be refused for what is public is refused, and with it what the budget has no room for; the folder is made and
+//! tried; the charge is kept; it is settled with what the run promises; the folder is begun, which uses the permit up; rows are read; steps
+//! are counted in the folder before they are taken. A run that stops after the folder was begun goes on from there and pays nothing, since
+//! the ledger knows its number; before that, what was paid is spent. What there is no room for has read and written nothing. A second run of
+//! the same plan is another run, and pays.
+
+mod room;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -26,7 +30,7 @@ use whit_learn::model::Architecture;
 use whit_learn::{Payer, Payment, Plan, Recipe, Summary, Trainer};
 use whit_ledger::{Found, Key};
 
-use super::{Charge, Error, Kind, Remaining, Result, Session};
+use super::{Charge, Error, Kind, Remaining, Result, Session, is_same_file};
 
 /// Which run, on what, by whom.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +120,7 @@ impl Session {
     ) -> Result<Course> {
         let account = self.account(order.analyst)?;
         let recipe = self.protect_examples(order)?;
-        let (event, charge) = self.training_event(order.plan)?;
+        let (event, charge) = self.training_event(order.plan, &account)?;
         let shape = survey(&recipe.data, order.folder);
         let shape = shape.map_err(|error| unfit(order.table, error))?;
         let architecture = recipe.check(order.plan, &shape)?;
@@ -154,7 +158,7 @@ impl Session {
         let account = self.account(order.analyst)?;
         let recipe = self.protect_examples(order)?;
         recipe.data.check().map_err(whit_learn::Error::from)?;
-        let (_, charge) = self.training_event(order.plan)?;
+        let (_, charge) = self.training_event(order.plan, &account)?;
         Ok(Quoted {
             charge,
             remaining: self.remaining(&account)?,
@@ -162,7 +166,7 @@ impl Session {
     }
 
     /// The event to charge, and what that adds.
-    fn training_event(&self, plan: &Plan) -> Result<(Event, Charge)> {
+    fn training_event(&self, plan: &Plan, account: &Account) -> Result<(Event, Charge)> {
         if plan.relation() != Neighbours::AddRemove {
             return Err(Error::OtherRelation {
                 budget: Neighbours::AddRemove,
@@ -180,7 +184,8 @@ impl Session {
             self.filter.cost(plan.event())?,
             self.filter.cost(&guarantee)?,
         );
-        Ok(match own.sums().loss <= simple.sums().loss {
+        let standings = self.ledger.standings(account)?;
+        Ok(match room::takes_less(&own, &simple, &standings) {
             true => (plan.event().clone(), Charge::new(alone, &own)),
             false => (guarantee, Charge::new(alone, &simple)),
         })
@@ -195,6 +200,14 @@ impl Session {
         desk: &Desk<'_>,
         entropy: &mut impl Entropy,
     ) -> Result<Begun> {
+        self.ledger.running()?;
+        room::check(
+            &self.filter,
+            event,
+            account,
+            self.ledger.standings(account)?,
+        )?;
+        let place = tried(desk, run, initial.len())?;
         let mut bits = entropy.open().map_err(whit_learn::Error::from)?;
         let id = format!("{:016x}{:016x}", bits.word(), bits.word());
         let mut journal = self.ledger.charge(key(run, &id, account), run.plan);
@@ -211,13 +224,6 @@ impl Session {
         };
         let promise = serde_json::to_string(&promise).expect("plain data");
         let receipt = self.ledger.settle(redeemed, &promise)?;
-        std::fs::create_dir_all(desk.out).map_err(|error| {
-            whit_learn::Error::from(CheckpointError::Unwritable {
-                path: desk.out.into(),
-                why: error.kind(),
-            })
-        })?;
-        let place = Place::open(desk.out, run.clone()).map_err(whit_learn::Error::from)?;
         place.start(payment, initial)?;
         Ok(Begun {
             place,
@@ -286,6 +292,17 @@ impl Session {
             let table = name.to_owned();
             return Err(Error::NoTable { table });
         };
+        let (file, given) = (
+            self.folder.join(table.source()),
+            order.folder.join(&order.recipe.data.path),
+        );
+        if !is_same_file(&file, &given) {
+            return Err(Error::OtherFile {
+                table: name.to_owned(),
+                file,
+                given,
+            });
+        }
         // Examples tell units apart as text. A number can be written in several ways.
         let text = |&(column, kind): &(&str, Kind)| column == unit && kind == Kind::Text;
         if !columns.iter().any(text) {
@@ -315,6 +332,17 @@ impl Session {
         data.rows_per_unit = asked;
         Ok(recipe)
     }
+}
+
+/// The folder of a run that is to be paid for, made if it is not there. What cannot be written is noticed here.
+fn tried(desk: &Desk<'_>, run: &Run, parameters: usize) -> whit_learn::Result<Place> {
+    std::fs::create_dir_all(desk.out).map_err(|error| CheckpointError::Unwritable {
+        path: desk.out.into(),
+        why: error.kind(),
+    })?;
+    let place = Place::open(desk.out, run.clone())?;
+    place.probe(parameters)?;
+    Ok(place)
 }
 
 /// What a first line names is not told: a file without one has a person's row in that place.

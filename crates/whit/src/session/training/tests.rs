@@ -143,9 +143,8 @@ fn a_refused_charge_has_read_no_row_and_written_nothing() {
 
     let stage = Stage::new(RECIPE);
     let session = stage.session("epsilon = 0.01\ndelta = 1e-4", TABLE);
-    let pipes = stage.out("pipes");
-    fs::create_dir(&pipes).expect("writable");
-    let pipe = pipes.join("points.csv");
+    let pipe = stage.out("points.csv");
+    fs::remove_file(&pipe).expect("there");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.expect("runs").success());
     let (refused, heard) = channel::<()>();
@@ -163,11 +162,7 @@ fn a_refused_charge_has_read_no_row_and_written_nothing() {
         interval: NonZeroUsize::MIN,
         threads: NonZeroUsize::MIN,
     };
-    let order = Order {
-        folder: &pipes,
-        ..stage.order()
-    };
-    let answer = session.train(&order, &desk, &mut Seeded::new(1));
+    let answer = session.train(&stage.order(), &desk, &mut Seeded::new(1));
     // The writer may have given up already.
     let _ = refused.send(());
     let waited_for_rows = writer.join().expect("ends");
@@ -255,23 +250,68 @@ fn a_run_goes_on_only_with_what_it_was_begun_with() {
     assert_eq!(left(), spent);
 }
 
-/// Whatever happens after the charge, it stays.
+/// A copy has the same rows, and may have any others: its ledger is not this one.
 #[test]
-fn a_run_that_cannot_begin_stays_paid() {
+fn a_run_is_on_the_file_of_the_table_that_is_charged() {
+    let stage = Stage::new(&RECIPE.replace("points.csv", "others.csv"));
+    let (table, others) = (stage.out("points.csv"), stage.out("others.csv"));
+    fs::copy(&table, &others).expect("writable");
+    let session = stage.session(BUDGET, TABLE);
+    let before = left(&session);
+    assert_eq!(code(stage.train(&session, "a", 1)), "other_file");
+    let quoted = session.quote(&stage.order()).err();
+    let quoted = quoted.expect("refused");
+    assert_eq!(quoted.code(), "other_file");
+    assert!(quoted.suggestion().contains("points.csv"), "{quoted}");
+    assert!(left(&session) == before && !stage.out("a").exists());
+    // Another name of the same file is the same rows.
+    fs::remove_file(&others).expect("there");
+    fs::hard_link(&table, &others).expect("writable");
+    assert!(stage.train(&session, "a", 1).is_ok());
+}
+
+#[test]
+fn what_could_not_be_kept_or_clipped_is_noticed_before_the_charge() {
     let stage = Stage::new(RECIPE);
     let session = stage.session(BUDGET, TABLE);
     let before = left(&session);
     // A file is no folder.
     let failed = stage.train(&session, "points.csv/a", 1);
     assert_eq!(code(failed), "checkpoint_unwritable");
-    assert!(left(&session) < before);
-    // Nor does a folder that is lost bring anything back: the same plan is paid for again.
-    let after_one = left(&session);
+    // Nor is a folder that stands where the run would be written.
+    let run = session.protect_examples(&stage.order()).expect("fits");
+    fs::create_dir(stage.out("a")).expect("writable");
+    let place = Place::open(&stage.out("a"), run.run(&stage.plan)).expect("free");
+    let part = place.path().with_extension("part");
+    fs::create_dir(&part).expect("writable");
+    drop(place);
+    assert_eq!(code(stage.train(&session, "a", 1)), "checkpoint_unwritable");
+    // A run that is under way elsewhere.
+    fs::remove_dir(&part).expect("empty");
+    let place = Place::open(&stage.out("a"), run.run(&stage.plan)).expect("free");
+    assert_eq!(code(stage.train(&session, "a", 1)), "checkpoint_busy");
+    drop(place);
+    assert_eq!(left(&session), before);
+    assert!(stage.train(&session, "a", 1).is_ok());
+    // Of the smallest clip norm there is, a layer's share is too small.
+    let tiny = RECIPE.replace("clip = 1.0", "clip = 1e-9\nclipping = 'per_layer'");
+    let tiny = Stage::new(&tiny.replace("'logistic'", "'mlp'\nhidden = [4]"));
+    let session = tiny.session(BUDGET, TABLE);
+    assert_eq!(code(tiny.train(&session, "a", 1)), "out_of_range");
+    assert!(left(&session) == before && !tiny.out("a").exists());
+}
+
+/// Whatever happens after the charge, it stays: the plan of a folder that is lost is paid for again.
+#[test]
+fn a_run_that_is_lost_stays_paid() {
+    let stage = Stage::new(RECIPE);
+    let session = stage.session(BUDGET, TABLE);
+    let before = left(&session);
     drop(stage.train(&session, "a", 2).expect("room"));
     fs::remove_dir_all(stage.out("a")).expect("there");
-    let after_two = left(&session);
+    let after_one = left(&session);
     let again = stage.train(&session, "a", 3).expect("room");
-    assert!(!again.resumed && after_two < after_one && left(&session) < after_two);
+    assert!(!again.resumed && after_one < before && left(&session) < after_one);
 }
 
 /// As for statements: a failure that rows may have caused stops everything until the owner has looked.
@@ -321,4 +361,33 @@ fn the_cheaper_of_two_covers_is_charged_and_settled() {
         .expect("priced");
     assert_eq!(quoted.charge.delta0, Some(0.0));
     assert_eq!(quoted.charge.rho, Some(2.0 / 128.0));
+}
+
+/// What adds less to one sum may not fit into the other.
+#[test]
+fn a_cover_is_chosen_for_both_sums() {
+    let check = |delta: &str, by_guarantee: bool| {
+        let stage = Stage::new(RECIPE);
+        let session = stage.session(&format!("epsilon = 8.0\ndelta = {delta}"), TABLE);
+        let quoted = session.quote(&stage.order()).expect("priced").charge;
+        let charged = stage.train(&session, "a", 1).expect("room").charge;
+        assert_eq!(charged, quoted);
+        assert_eq!(charged.delta0 > Some(0.0), by_guarantee, "{charged:?}");
+    };
+    check("1e-4", true);
+    // Half of the budget's delta is there to be added up, and the guarantee's does not fit into that.
+    check("1.5e-6", false);
+    // It fits once, and the run by itself twice.
+    check("2.5e-6", false);
+}
+
+#[test]
+fn whichever_cover_fits_into_what_is_left_is_charged() {
+    let stage = Stage::new(RECIPE);
+    let session = stage.session("epsilon = 8.0\ndelta = 1e-5", TABLE);
+    let runs = (0..20).map_while(|run| stage.train(&session, &run.to_string(), run).ok());
+    let deltas: Vec<bool> = runs.map(|run| run.charge.delta0 > Some(0.0)).collect();
+    // The guarantee's delta fits five times, and concentrated loss is left for others.
+    assert!(deltas.len() > 5, "{deltas:?}");
+    assert!(deltas[0] && !deltas[deltas.len() - 1], "{deltas:?}");
 }

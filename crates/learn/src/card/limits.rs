@@ -1,0 +1,87 @@
+//! What is public about a run, and what its guarantee leaves out.
+
+use whit_core::Neighbours;
+
+use super::Card;
+use super::words::{inline, line};
+use crate::payment::Payer;
+
+/// How the numbers of a plan were chosen. Trying several on the private data costs budget, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Search {
+    /// Nobody has said.
+    NotDeclared,
+    /// Taken from elsewhere, or tried on public data only.
+    None,
+    /// Other runs on the same data were made to choose them, and are not in this guarantee.
+    NotCharged {
+        /// How many runs.
+        runs: u64,
+    },
+    /// Other runs on the same data were made, and the ledger has charged each.
+    Charged {
+        /// How many runs.
+        runs: u64,
+    },
+}
+
+impl Card<'_> {
+    pub(super) fn limits(&self, text: &mut String) {
+        line(text, "## What is public\n");
+        let number = match (self.guarantee.event.neighbours(), self.data.n_public) {
+            (Neighbours::ReplaceOne, Some(rows)) => format!("the number of rows, {rows}; "),
+            (_, Some(rows)) => {
+                format!("the number {rows} that was declared in place of that of the rows; ")
+            }
+            (_, None) => String::new(),
+        };
+        line(
+            text,
+            &format!(
+                "This whole card: {number}the shape of the features, the classes, the constants that features were normalised by, \
+                 the network and its initial weights, and all numbers above. By the owner's word they were \
+                 chosen without looking at the rows. A row that does not fit what was declared counts as an empty example.\n"
+            ),
+        );
+        line(text, "## What is not in the guarantee\n");
+        let search = match self.search {
+            Search::NotDeclared => {
+                "How the numbers of the plan were chosen was not declared. If other runs on the same data were made to choose them, their cost is not in epsilon."
+                    .into()
+            }
+            Search::None => {
+                "By the owner's word, no other runs on the same data were made to choose the numbers of the plan."
+                    .into()
+            }
+            Search::NotCharged { runs } => format!(
+                "**The numbers of the plan were chosen by {runs} other runs on the same data, whose cost is not in epsilon.**"
+            ),
+            Search::Charged { runs } => format!(
+                "The numbers of the plan were chosen by {runs} other runs on the same data; each has its own charge in the ledger, and they add up."
+            ),
+        };
+        line(text, &format!("- {search}"));
+        if *self.payer == Payer::Nobody {
+            line(
+                text,
+                "- No ledger was charged for this run: whatever else was released about the same data costs as well, and nothing here adds it up.",
+            );
+        }
+        line(
+            text,
+            &format!(
+                "- A person with several {}s in the data is protected less: k of them have about k times the epsilon.",
+                inline(self.guarantee.unit)
+            ),
+        );
+        line(
+            text,
+            "- What the model has learnt about the world, and so about people who were not in the data.",
+        );
+        line(
+            text,
+            "- Time, memory and other traces of the run on the machine where it was trained.",
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! Threads that work side by side and are kept for the next piece of work: to start one takes as long as thousands of draws.
+
+use std::sync::{Mutex, PoisonError};
+
+/// Calls `work` with each of these at the same time, as far as there are processors: the first on the caller's thread, the others on
+/// threads that all callers share. Returns when all are done. A panic of one is a panic of the caller.
+pub fn side_by_side<W: Send>(workers: impl IntoIterator<Item = W>, work: impl Fn(W) + Sync) {
+    let mut workers = workers.into_iter();
+    let (Some(first), mut second) = (workers.next(), workers.next()) else {
+        return;
+    };
+    if second.is_none() {
+        return work(first);
+    }
+    let work = &work;
+    rayon_core::in_place_scope(|scope| {
+        while let Some(worker) = second {
+            scope.spawn(move |_| work(worker));
+            second = workers.next();
+        }
+        work(first);
+    });
+}
+
+/// Calls `work` once with each item, on at most so many threads: whoever is free takes the next.
+pub fn each<T: Send>(
+    threads: usize,
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    work: impl Fn(T) + Sync,
+) {
+    let items = Mutex::new(items.into_iter());
+    let next = || {
+        let items = items.lock();
+        items.unwrap_or_else(PoisonError::into_inner).next()
+    };
+    side_by_side(0..threads.max(1), |_| {
+        while let Some(item) = next() {
+            work(item);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn every_item_is_worked_on_once() {
+        for threads in [0, 1, 2, 7, 40] {
+            let mut items = vec![0_u32; 100];
+            each(threads, &mut items, |item| *item += 1);
+            assert!(items == [1; 100]);
+            each(threads, Vec::<u32>::new(), |_| panic!("there is none"));
+            let sum = AtomicU64::new(0);
+            side_by_side(1..=threads as u64, |worker| {
+                sum.fetch_add(worker, Ordering::Relaxed);
+            });
+            let expected: u64 = (1..=threads as u64).sum();
+            assert_eq!(sum.into_inner(), expected);
+        }
+    }
+
+    #[test]
+    fn a_panic_comes_back() {
+        for bad in [0, 5] {
+            let result = std::panic::catch_unwind(|| {
+                side_by_side(0..8, |worker| assert!(worker != bad, "bad"));
+            });
+            assert!(result.is_err());
+        }
+        // And the threads go on.
+        each(2, 0..10, |_| {});
+    }
+
+    /// Work that calls for threads itself, from one of them.
+    #[test]
+    fn crews_within_crews() {
+        let count = AtomicU64::new(0);
+        each(4, 0..10, |_| {
+            each(4, 0..10, |_| {
+                count.fetch_add(1, Ordering::Relaxed);
+            });
+        });
+        assert_eq!(count.into_inner(), 100);
+    }
+}
