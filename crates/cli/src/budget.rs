@@ -38,6 +38,8 @@ pub(crate) struct Line {
     name: Option<String>,
     cap: Option<Left>,
     remaining: Option<Left>,
+    /// The most delta that one statement can be charged.
+    statement_delta: Option<f64>,
     spent: Spent,
 }
 
@@ -94,6 +96,10 @@ pub(crate) fn line(standing: &Standing, mode: whit::accounting::budget::Mode) ->
             .cap
             .map(|cap| Left::new(cap.epsilon(), cap.delta())),
         remaining: Left::of(standing),
+        statement_delta: standing.cap.map(|cap| {
+            let left = cap.remaining(standing.spent).left;
+            left.delta.to_f64_down()
+        }),
         spent: Spent {
             epsilon: pure.then_some(loss),
             rho: (!pure).then_some(loss),
@@ -134,7 +140,14 @@ pub(crate) fn spent(line: &Line) -> String {
         sums += &format!(" and delta {}", sheet::short_up(line.spent.delta));
     }
     match (&line.remaining, &line.cap) {
-        (Some(left), Some(cap)) => format!("{} left of {}; {sums}", pair(left), pair(cap)),
+        (Some(left), Some(cap)) => {
+            let mut text = format!("{} left of {}; {sums}", pair(left), pair(cap));
+            // Part of what is left is for converting sums, and no statement can have it.
+            if let Some(delta) = line.statement_delta.filter(|delta| *delta < left.delta) {
+                text += &format!("; statements can spend delta {}", sheet::short_down(delta));
+            }
+            text
+        }
         _ => format!("no cap of its own; {sums}"),
     }
 }

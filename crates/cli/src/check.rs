@@ -11,7 +11,7 @@ use crate::place::{Place, PlaceArguments};
 /// Looks a catalog over, without reading any row.
 ///
 /// What is wrong is an error; what an owner should think about once more is a warning, such as a delta above 1/N² for N units, with
-/// which a mechanism could publish a unit outright.
+/// which a mechanism could publish a unit outright. If there is a ledger already, a warning says why it would refuse the catalog.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -26,7 +26,9 @@ Examples:
 
 pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failure> {
     let Place {
-        catalog, folder, ..
+        catalog,
+        folder,
+        ledger,
     } = arguments.place.find(format)?;
     let mut tables = Vec::new();
     for (name, source) in catalog.sources() {
@@ -34,8 +36,16 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         let unit = catalog.table(name).and_then(|table| table.unit());
         tables.push((name.to_owned(), unit.map(str::to_owned), columns));
     }
-    let warnings = catalog.check();
+    let mut warnings = catalog.check();
     whit::session::check(&catalog, &folder)?;
+    for objection in whit::session::objections(&catalog, &ledger) {
+        let failure = Failure::from(objection);
+        warnings.push(format!(
+            "the next statement would be refused: {}; {}",
+            failure.reason(),
+            failure.suggestion()
+        ));
+    }
     match format {
         Format::Json => {
             let tables: Vec<_> = tables

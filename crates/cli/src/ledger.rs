@@ -3,7 +3,9 @@
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::{Value, json};
+use whit::accounting::budget::Mode;
 use whit::accounting::reserve::Level;
+use whit::session::ledger::verify::Beside;
 use whit::session::ledger::{self, Ledger, Receipt, verify};
 use whit::{Delta, Epsilon, Failure};
 
@@ -97,7 +99,8 @@ Examples:
   whit ledger recover --catalog shop/whit.toml --close-budget
 
 What is damaged stays where it is, and is named in a record; what it had spent is not known, so
-the whole budget counts as spent until its cap is raised. A lost key counts as damage, too.";
+the whole budget counts as spent until its cap is raised. A lost key or a lost mark counts as
+damage, too.";
 
 #[derive(Args)]
 struct ShowArguments {
@@ -235,6 +238,25 @@ fn verified(arguments: VerifyArguments, format: Format) -> Shown {
         let text = format!("since the statement of record {charge} failed; see whit ledger resume");
         lines.push(("suspended".into(), text));
     }
+    for (what, found, so) in [
+        (
+            "key",
+            report.key,
+            "nothing can be charged without it; put it back, or see whit ledger recover",
+        ),
+        (
+            "mark",
+            report.mark,
+            "an older copy of the file could not be told from it; put it back, or see whit ledger recover",
+        ),
+    ] {
+        if found != Beside::Fits {
+            lines.push((
+                what.into(),
+                format!("{} beside this file: {so}", found.word()),
+            ));
+        }
+    }
     if !arguments.receipt.is_empty() {
         lines.push((
             "receipts".into(),
@@ -253,6 +275,8 @@ fn verified(arguments: VerifyArguments, format: Format) -> Shown {
         "levels": levels,
         "receipts_found": arguments.receipt.len(),
         "head": report.head.to_string(),
+        "key": report.key.word(),
+        "mark": report.mark.word(),
     });
     Ok((value, table::lines(&lines)))
 }
@@ -281,6 +305,14 @@ fn cap(arguments: CapArguments, format: Format) -> Shown {
     let delta = delta
         .or(declared.map(|(_, delta)| delta))
         .unwrap_or(place.catalog.budget().1);
+    // A delta that no statement could spend is no promise that anybody should read in a ledger.
+    if delta > Delta::ZERO && verify(&place.ledger)?.mode == Mode::Pure {
+        return Err(Failure::refused(
+            "ledger_without_delta",
+            "the ledger was begun without a delta, so a cap with one would change nothing",
+            "take `delta` out, here and in [budget] of the catalog; for a budget with one, begin a new ledger",
+        ));
+    }
     let ledger = Ledger::attach(&place.ledger)?;
     // Which of the two it is, is for the ledger to say.
     let lowered = ledger.lower_cap(level.clone(), epsilon, delta);

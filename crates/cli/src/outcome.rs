@@ -8,8 +8,17 @@ use whit::{Failure, FaultKind};
 
 use crate::Format;
 
-/// Exit code for a program that broke.
+/// Exit code for a program, or a ledger, that broke.
 const BROKEN: u8 = 4;
+/// What is wrong with a ledger that broke, or lost something that belongs beside it. No bug of the program, and nothing that asking
+/// otherwise would help.
+const DAMAGE: [&str; 5] = [
+    "ledger_damaged",
+    "ledger_emptied",
+    "ledger_key_missing",
+    "ledger_key_mismatch",
+    "ledger_mark_missing",
+];
 
 /// Runs `work` so that a panic says nothing about the data that was in its hands.
 pub(crate) fn guard(work: impl FnOnce() -> Result<String, Failure>) -> Result<String, Failure> {
@@ -29,17 +38,15 @@ pub(crate) fn guard(work: impl FnOnce() -> Result<String, Failure>) -> Result<St
 pub(crate) fn show(outcome: Result<String, Failure>, format: Format) -> ExitCode {
     let (written, code) = match (outcome, format) {
         (Ok(text), _) => (write(io::stdout(), &text), 0),
-        (Err(failure), Format::Json) => (
-            write(io::stdout(), &json(&failure)),
-            exit_code(failure.kind()),
-        ),
+        (Err(failure), Format::Json) => (write(io::stdout(), &json(&failure)), exit_code(&failure)),
         (Err(failure), Format::Table) => {
             let text = format!(
-                "error: {}\nhint: {}",
+                "error[{}]: {}\nhint: {}",
+                failure.code(),
                 failure.reason(),
                 failure.suggestion()
             );
-            (write(io::stderr(), &text), exit_code(failure.kind()))
+            (write(io::stderr(), &text), exit_code(&failure))
         }
     };
     match written {
@@ -48,7 +55,10 @@ pub(crate) fn show(outcome: Result<String, Failure>, format: Format) -> ExitCode
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => code.into(),
         Err(_) => {
             // If stderr is gone too, the exit code has to say it all.
-            let _ = write(io::stderr(), "error: the output could not be written");
+            let _ = write(
+                io::stderr(),
+                "error[output_not_written]: the output could not be written",
+            );
             BROKEN.into()
         }
     }
@@ -64,8 +74,9 @@ fn json(failure: &Failure) -> String {
     serde_json::to_string(failure).expect("a failure is made of strings")
 }
 
-fn exit_code(kind: FaultKind) -> u8 {
-    match kind {
+fn exit_code(failure: &Failure) -> u8 {
+    match failure.kind() {
+        _ if DAMAGE.contains(&failure.code()) => BROKEN,
         FaultKind::Invalid => 1,
         FaultKind::Refused => 2,
         FaultKind::Exhausted => 3,
@@ -99,10 +110,7 @@ mod tests {
     #[test]
     fn panics_become_a_constant_bug() {
         let failure = guard(|| panic!("{CANARY}")).expect_err("it panicked");
-        assert_eq!(
-            (failure.kind(), exit_code(failure.kind())),
-            (FaultKind::Bug, 4)
-        );
+        assert_eq!((failure.kind(), exit_code(&failure)), (FaultKind::Bug, 4));
         assert!(json(&failure).starts_with(r#"{"bug":{"code":"panic","reason":"#));
         assert!(!json(&failure).contains(CANARY));
     }
@@ -126,12 +134,12 @@ mod tests {
     #[test]
     fn every_kind_has_its_exit_code() {
         let codes = [
-            FaultKind::Invalid,
-            FaultKind::Refused,
-            FaultKind::Exhausted,
-            FaultKind::Bug,
+            Failure::invalid("a", "b", "c"),
+            Failure::refused("a", "b", "c"),
+            Failure::refused("ledger_damaged", "b", "c"),
+            Failure::bug("a", "b", "c"),
         ]
-        .map(exit_code);
-        assert_eq!(codes, [1, 2, 3, 4]);
+        .map(|failure| exit_code(&failure));
+        assert_eq!(codes, [1, 2, 4, 4]);
     }
 }

@@ -3,12 +3,11 @@
 use std::io::{self, IsTerminal, Read};
 
 use clap::Args;
-use whit::accounting::reserve::Standing;
 use whit::session::{Answer, Asked, Charge, Explained, Question, Remaining, Reply};
-use whit::{Confidence, Failure, OsEntropy};
+use whit::{Confidence, Epsilon, Failure, OsEntropy};
 
 use crate::account::does_not_vanish;
-use crate::place::PlaceArguments;
+use crate::place::{PlaceArguments, is_there};
 use crate::{Format, Print, sheet, table};
 
 /// Private answers to SQL, paid from a budget that lasts.
@@ -89,15 +88,16 @@ pub(crate) fn run(arguments: Arguments, print: Print) -> Result<String, Failure>
         Print::Csv if !explain => Format::Json,
         other => other.format()?,
     };
-    let session = arguments.place.find(format)?.open()?;
+    let place = arguments.place.find(format)?;
+    // A ledger begins with a statement that could be charged, and not with one that is refused.
+    if !is_there(&place.ledger) {
+        whit::session::rehearse(&place.catalog, &place.folder, &question)?;
+    }
+    let session = place.open()?;
     if explain {
         let explained = session.explain(&question)?;
         return Ok(match format {
-            Format::Table => {
-                let standings = session.standings(question.analyst.as_deref())?;
-                let room = room(&explained.charge, &standings);
-                explanation(&explained, room, confidence, session.catalog().dataset())
-            }
+            Format::Table => explanation(&explained, confidence, session.catalog().dataset()),
             Format::Json => json(&explained),
         });
     }
@@ -105,7 +105,7 @@ pub(crate) fn run(arguments: Arguments, print: Print) -> Result<String, Failure>
     Ok(match print {
         Print::Table => words(&reply, confidence, session.catalog().dataset()),
         Print::Json => json(&reply),
-        Print::Csv => sheet::csv(&reply.answer),
+        Print::Csv => sheet::csv(&reply.answer, &reply.bounded),
     })
 }
 
@@ -115,18 +115,27 @@ impl Arguments {
             let text = text.as_deref();
             text.map(|text| crate::whole_number(what, text)).transpose()
         };
-        for (what, given) in [("epsilon", &self.epsilon), ("delta", &self.delta)] {
-            if let Some(text) = given {
-                does_not_vanish(what, text)?;
-            }
+        if let Some(delta) = &self.delta {
+            does_not_vanish("delta", delta)?;
         }
         Ok(Asked {
-            epsilon: self.epsilon.as_deref().map(str::parse).transpose()?,
+            epsilon: self.epsilon.as_deref().map(epsilon).transpose()?,
             delta: self.delta.as_deref().map(str::parse).transpose()?,
             groups_per_unit: number(&self.groups_per_unit, "the number of groups per unit")?,
             rows_per_group: number(&self.rows_per_group, "the number of rows per group")?,
         })
     }
+}
+
+/// Whatever is wrong with an epsilon, the same would pass.
+fn epsilon(text: &str) -> Result<Epsilon, Failure> {
+    let wanted = |failure: Failure| {
+        let suggestion = "give epsilon as a number above 0, up to 1024";
+        Failure::invalid(failure.code(), failure.reason(), suggestion)
+    };
+    does_not_vanish("epsilon", text).map_err(wanted)?;
+    text.parse()
+        .map_err(|error: whit::core::Error| wanted(error.into()))
 }
 
 /// From the arguments or from standard input.
@@ -193,6 +202,9 @@ fn words(reply: &Reply, confidence: Confidence, dataset: &str) -> String {
         );
         lines.push(("errors".into(), text));
     }
+    for note in &reply.notes {
+        lines.push(("note".into(), (*note).into()));
+    }
     let cost = if *reused {
         "nothing: this was answered before".to_owned()
     } else {
@@ -251,34 +263,18 @@ pub(crate) fn left(remaining: &Remaining, dataset: &str) -> Vec<(String, String)
     levels.into_iter().filter_map(line).collect()
 }
 
-/// For how many such statements there is room, at least. An epsilon that is left says little of that where concentrated losses are added up.
-fn room(charge: &Charge, standings: &[Standing]) -> u64 {
-    let loss = charge.rho.unwrap_or(charge.epsilon);
-    let delta = charge.delta0.unwrap_or(charge.delta);
-    let times = |left: f64, cost: f64| {
-        let times = (left / cost).floor();
-        // The quotient is rounded, this is not: its sign is right.
-        let is_too_much = times.mul_add(cost, -left) > 0.0;
-        (if is_too_much { times - 1.0 } else { times }) as u64
-    };
-    let left = standings.iter().filter_map(|standing| {
-        let left = standing.cap?.remaining(standing.spent).left;
-        let by_loss = times(left.loss.to_f64_down(), loss);
-        let by_delta = match delta {
-            0.0 => u64::MAX,
-            delta => times(left.delta.to_f64_down(), delta),
-        };
-        Some(by_loss.min(by_delta))
-    });
-    left.min().unwrap_or(0)
-}
-
-fn explanation(explained: &Explained, room: u64, confidence: Confidence, dataset: &str) -> String {
+fn explanation(explained: &Explained, confidence: Confidence, dataset: &str) -> String {
     let plan = &explained.explanation;
     let keys = match (plan.keys, plan.groups) {
         ("one", _) => "one row".to_owned(),
         (_, Some(groups)) => format!("{groups} public keys, each with a row"),
-        _ => "private: a key is shown if enough units are behind it".to_owned(),
+        _ => match plan.threshold {
+            Some(found) => format!(
+                "private: a key of {} units is shown every other time, one of {} or more always",
+                found.units_half, found.units_always
+            ),
+            None => "private: a key is shown if enough units are behind it".to_owned(),
+        },
     };
     let mut uses = format!(
         "of each unit, up to {} rows in up to {} groups",
@@ -312,7 +308,7 @@ fn explanation(explained: &Explained, room: u64, confidence: Confidence, dataset
         format!("would be {}", price(&explained.charge)),
     ));
     lines.extend(left(&explained.remaining, dataset));
-    let room = match room {
+    let room = match explained.room {
         0 => "for no such statement".to_owned(),
         1 => "for one such statement".to_owned(),
         more => format!("for {more} such statements"),
@@ -325,31 +321,6 @@ fn explanation(explained: &Explained, room: u64, confidence: Confidence, dataset
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn room_is_counted_exactly() {
-        use whit::accounting::budget::{Cap, Mode, Sums};
-        use whit::accounting::reserve::Level;
-        use whit::{Delta, Epsilon, Neighbours};
-        let check = |epsilon: f64, cost: f64, times: u64| {
-            let cap = Epsilon::new(epsilon).expect("an epsilon");
-            let cap = Cap::new(Mode::Pure, Neighbours::AddRemove, cap, Delta::ZERO);
-            let standing = Standing {
-                level: Level::Dataset,
-                cap: Some(cap.expect("a cap")),
-                spent: Sums::default(),
-            };
-            let charge =
-                serde_json::json!({"epsilon": cost, "delta": 0.0, "rho": null, "delta0": null});
-            let charge = serde_json::from_value(charge).expect("a charge");
-            assert_eq!(room(&charge, &[standing]), times, "{cost} of {epsilon}");
-        };
-        check(1.0, 0.5, 2);
-        // A tenth as a float is more than a tenth, so the tenth one does not fit.
-        check(1.0, 0.1, 9);
-        check(0.75, 0.25, 3);
-        check(1.0, 2.0, 0);
-    }
 
     #[test]
     fn explain_privacy_is_a_prefix() {

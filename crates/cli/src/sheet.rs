@@ -37,14 +37,12 @@ pub(crate) fn table(answer: &Answer) -> String {
     text
 }
 
-/// A header and rows. Behind a column with intervals come two more, with their ends.
-pub(crate) fn csv(answer: &Answer) -> String {
-    let has_intervals: Vec<bool> = (0..answer.columns.len())
-        .map(|at| answer.intervals.iter().any(|row| row[at].is_some()))
-        .collect();
+/// A header and rows. Behind a column with intervals come two more, with their ends: which these are is the plan's to say, so that the
+/// header does not depend on the rows.
+pub(crate) fn csv(answer: &Answer, has_intervals: &[bool]) -> String {
     let mut text = String::new();
     let mut header = Vec::new();
-    for (column, &has) in answer.columns.iter().zip(&has_intervals) {
+    for (column, &has) in answer.columns.iter().zip(has_intervals) {
         header.push(quoted(&column.name));
         if has {
             header.push(quoted(&format!("{}_low", column.name)));
@@ -54,7 +52,7 @@ pub(crate) fn csv(answer: &Answer) -> String {
     text += &header.join(",");
     for (row, intervals) in answer.rows.iter().zip(&answer.intervals) {
         let mut cells = Vec::new();
-        for ((value, interval), &has) in row.iter().zip(intervals).zip(&has_intervals) {
+        for ((value, interval), &has) in row.iter().zip(intervals).zip(has_intervals) {
             cells.push(match value {
                 Cell::Null => String::new(),
                 Cell::Text(text) => quoted(text),
@@ -144,7 +142,11 @@ fn cell(value: &Value, interval: Option<[f64; 2]>) -> String {
     let show = |number: f64, to: To| decimal(number, digits, to);
     // An interval that is not around the number is shown as it is. What is shown is never narrower than what is known.
     if ((number - low) - (high - number)).abs() <= 0.01 * (high - low) {
-        let shown = show(number, To::Nearest);
+        // Floats do not hold all integers.
+        let shown = match is_whole {
+            true => plain(value),
+            false => show(number, To::Nearest),
+        };
         let middle = shown.parse().unwrap_or(number);
         let half = f64::max(middle - low, high - middle);
         format!("{shown} ± {}", show(half, To::Above))

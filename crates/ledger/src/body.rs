@@ -197,7 +197,7 @@ pub(crate) enum Damage {
     Altered { sequence: i64, digest: Hex },
     /// Rows that are not there.
     Missing { first: u64, last: u64 },
-    /// The signed head does not belong to the last record.
+    /// The signed head does not belong to the last record, or no mark says how far the chain had come.
     Head,
     /// The key that signed is gone. Whoever rewrites the records signs them with a key of their own, so without the old one
     /// nothing says that they are the records that were written.

@@ -44,6 +44,11 @@ pub enum Error {
     /// The signing key is not the one that the ledger names.
     #[error("the key file beside the ledger belongs to another ledger")]
     KeyMismatch,
+    /// Nothing says how far the ledger had come: an old copy in its place would not be found out.
+    #[error(
+        "the mark beside the ledger is missing or makes no sense, so an older copy could stand in its place"
+    )]
+    MarkMissing,
     /// A ledger keeps the budget of one data set.
     #[error("the ledger is for the data set {recorded:?}, not for {given:?}")]
     OtherDataset {
@@ -171,11 +176,7 @@ impl Fault for Error {
             | Self::CapTwice { .. }
             | Self::CapDirection { .. }
             | Self::NotAReceipt => FaultKind::Invalid,
-            Self::Damaged { .. }
-            | Self::Emptied
-            | Self::NotReserved { .. }
-            | Self::Settled { .. }
-            | Self::NotJson => FaultKind::Bug,
+            Self::NotReserved { .. } | Self::Settled { .. } | Self::NotJson => FaultKind::Bug,
             _ => FaultKind::Refused,
         }
     }
@@ -191,6 +192,7 @@ impl Fault for Error {
             Self::Linked => "ledger_linked",
             Self::KeyMissing => "ledger_key_missing",
             Self::KeyMismatch => "ledger_key_mismatch",
+            Self::MarkMissing => "ledger_mark_missing",
             Self::OtherDataset { .. } => "other_dataset",
             Self::OtherMode { .. } => "other_mode",
             Self::OtherRelation { .. } => "other_relation",
@@ -236,11 +238,23 @@ impl Fault for Error {
                 "put the key file back, or make a new key with `whit ledger recover`, which closes the budget until its cap is raised"
                     .into()
             }
+            Self::MarkMissing => {
+                "put the mark back, or make a new one with `whit ledger recover`, which closes the budget until its cap is raised"
+                    .into()
+            }
             Self::OtherDataset { recorded, .. } => {
                 format!("name the data set {recorded:?}, or give other data a ledger of their own")
             }
-            Self::OtherMode { recorded, .. } => {
-                format!("keep the budget in {} mode", recorded.word())
+            Self::OtherMode {
+                recorded: Mode::Pure,
+                ..
+            } => {
+                "take `delta` out of [budget] of the catalog, which the ledger was begun without; for a budget with one, begin a new ledger"
+                    .into()
+            }
+            Self::OtherMode { .. } => {
+                "put `delta` back into [budget] of the catalog, which the ledger was begun with; for a budget without one, begin a new ledger"
+                    .into()
             }
             Self::OtherRelation { recorded, .. } => {
                 format!("use mechanisms for {recorded} neighbours")

@@ -2,11 +2,12 @@
 //!
 //! Its public half stands in the chain. A new key is written under a name of its own, before the first record is committed,
 //! and gets its proper name afterwards; so a crash in between leaves either no records and no key, or records and a key
-//! that only needs renaming. A proper key without records is therefore never the work of a crash.
+//! that only needs renaming. A proper key without records is therefore never the work of a crash. Neither is one without a mark, which is
+//! founded between the two.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
@@ -83,15 +84,22 @@ impl HeadKey {
 
     /// Reads the file at `path`.
     pub(crate) fn read(path: &Path) -> Result<Self> {
-        let parse = || -> Option<Self> {
-            let mut text = Zeroizing::new(String::new());
-            #[expect(clippy::disallowed_methods, reason = "the ledger's own key")]
-            let file = File::open(path).ok()?;
-            file.take(1024).read_to_string(&mut text).ok()?;
-            let seed = text.strip_prefix(TITLE)?.trim();
-            Some(Self::from_seed(&unhex(seed)?))
-        };
-        parse().ok_or(Error::KeyMissing)
+        let mut text = Zeroizing::new(String::new());
+        #[expect(clippy::disallowed_methods, reason = "the ledger's own key")]
+        let read = File::open(path).and_then(|file| file.take(1024).read_to_string(&mut text));
+        match read.map_err(|error| (error.kind(), error)) {
+            Ok(_) => {}
+            Err((ErrorKind::NotFound | ErrorKind::InvalidData, _)) => {
+                return Err(Error::KeyMissing);
+            }
+            // A key that cannot be opened just now is not lost.
+            Err((_, error)) => {
+                return Err(Error::failed(format!("its key cannot be read: {error}")));
+            }
+        }
+        let seed = text.strip_prefix(TITLE).and_then(|seed| unhex(seed.trim()));
+        seed.map(|seed| Self::from_seed(&seed))
+            .ok_or(Error::KeyMissing)
     }
 
     /// Writes the file at `path`, durably, readable by its owner alone.
@@ -107,7 +115,7 @@ impl HeadKey {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         match std::fs::remove_file(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(Error::failed(error));
             }
             _ => {}
@@ -159,7 +167,7 @@ pub(crate) fn beside(ledger: &Path, suffix: &str) -> PathBuf {
 /// Gives a new key its proper name, durably. Somebody else may have done so in the meantime.
 pub(crate) fn promote(ledger: &Path) -> Result<()> {
     match std::fs::rename(new_key_path(ledger), key_path(ledger)) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(Error::failed(error));
         }
         _ => {}
@@ -168,7 +176,7 @@ pub(crate) fn promote(ledger: &Path) -> Result<()> {
 }
 
 /// Makes the names in a file's folder durable, where a folder can be opened.
-fn sync_folder_of(file: &Path) -> Result<()> {
+pub(crate) fn sync_folder_of(file: &Path) -> Result<()> {
     let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -178,21 +186,26 @@ fn sync_folder_of(file: &Path) -> Result<()> {
     folder.sync_all().map_err(Error::failed)
 }
 
+/// Which name a key has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    Proper,
+    /// That of a new key: whoever made the ledger has not come to an end, or never will.
+    New,
+}
+
 /// The key of a ledger whose records name `public`.
-pub(crate) fn load(ledger: &Path, public: &Hash) -> Result<HeadKey> {
+pub(crate) fn load(ledger: &Path, public: &Hash) -> Result<(HeadKey, Name)> {
     let found = HeadKey::read(&key_path(ledger));
     let waiting = HeadKey::read(&new_key_path(ledger));
     match (found, waiting) {
-        (Ok(key), _) if key.public() == *public => Ok(key),
-        (_, Ok(key)) if key.public() == *public => {
-            promote(ledger)?;
-            Ok(key)
-        }
+        (Ok(key), _) if key.public() == *public => Ok((key, Name::Proper)),
+        (_, Ok(key)) if key.public() == *public => Ok((key, Name::New)),
         // Between looking for the first and for the second, somebody else may have renamed.
         (Err(_), Err(_)) => {
             let key = HeadKey::read(&key_path(ledger))?;
             (key.public() == *public)
-                .then_some(key)
+                .then_some((key, Name::Proper))
                 .ok_or(Error::KeyMismatch)
         }
         (Ok(_), _) => Err(Error::KeyMismatch),

@@ -11,7 +11,7 @@ use whit_accounting::reserve::{Account, Entry, Journal, Level, Outcome, Redeemed
 use whit_core::{Delta, Epsilon, Neighbours};
 
 use crate::body::{self, CapBody, FORMAT, Hex, ModeWord, Opening};
-use crate::key::{self, HeadKey, key_path, new_key_path};
+use crate::key::{self, HeadKey, Name, key_path, new_key_path};
 use crate::mark;
 use crate::owner::{Direction, check_levels};
 use crate::record::{Hash, Kind, Receipt};
@@ -258,7 +258,7 @@ fn writer_at(path: &Path, terms: Option<&Terms>) -> Result<Writer<Sqlite>> {
         if path.is_symlink() {
             return Err(Error::failed("its path is a symbolic link to nothing"));
         }
-        if key_path(path).exists() || mark::read(path).is_some() {
+        if key_path(path).exists() || mark::exists(path) {
             return Err(Error::Emptied);
         }
         if terms.is_none() {
@@ -291,13 +291,28 @@ pub(crate) fn writer_over(
     }
     store.abort();
     let public = state.sound()?.public_key.0;
-    let key = key::load(path, &public)?;
+    let (key, name) = key::load(path, &public)?;
+    // Looked for after the key: whoever named it had founded the mark.
+    if store.mark()?.is_none() {
+        let head = state.head().ok_or(Error::Emptied)?;
+        // Without charges, under a new key, a crash came before the mark, and nothing can be missing.
+        if name == Name::Proper || state.counts().0 > 0 {
+            return Err(Error::MarkMissing);
+        }
+        store.found_mark(head)?;
+    } else {
+        // Somebody may have founded it after this store was opened.
+        store.open_mark()?;
+    }
+    if name == Name::New {
+        key::promote(path)?;
+    }
     Ok(Writer::new(store, state, key, seen))
 }
 
 /// The first records, in the transaction that found none.
 fn create(mut store: Sqlite, state: State, path: &Path, terms: &Terms) -> Result<Writer<Sqlite>> {
-    if key_path(path).exists() || store.mark().is_some() {
+    if key_path(path).exists() || mark::exists(path) {
         store.abort();
         return Err(Error::Emptied);
     }
@@ -311,8 +326,17 @@ fn create(mut store: Sqlite, state: State, path: &Path, terms: &Terms) -> Result
         writer.append(Kind::Cap, body::write(&cap))?;
     }
     writer.commit()?;
+    writer.found_mark()?;
     key::promote(path)?;
     Ok(writer)
+}
+
+impl Writer<Sqlite> {
+    /// Makes the mark of what was committed, durably.
+    pub(crate) fn found_mark(&mut self) -> Result<()> {
+        let head = self.state().head().ok_or(Error::Emptied)?;
+        self.store_mut().found_mark(head)
+    }
 }
 
 /// How a ledger for these terms begins.

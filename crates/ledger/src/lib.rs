@@ -11,7 +11,7 @@
 //!   hash that commits to everything before it. Whoever can write the file *and* read or replace the key beside it, or can put back
 //!   yesterday's file whole, is found out only by receipts and heads that were kept elsewhere. Who by
 //!   accident restores an old copy, or removes the log (`-wal`) that a killed process has left with the last charges in it, is
-//!   found out by a mark beside the ledger, which says how far it had come.
+//!   found out by a mark beside the ledger, which says how far it had come, and without which it is not used.
 //! - **What is not known counts as spent.** After damage, or with a lost key, [`recover()`] closes the budget until its owner
 //!   raises the cap, which is a record.
 //! - **A request is charged once**, and its answer belongs to who was charged: the same key for another statement, another event

@@ -7,6 +7,7 @@
 //! A lost key is damage as well. The public key stands in the chain that it vouches for, so somebody without the old key can
 //! write another chain, with another key in it, that is sound by itself; what gives it away is that the key file does not fit.
 //! Who could also take the key file away must not win by that. A new key is made, the record says so, and the budget is closed.
+//! A lost mark is damage for the same reason: an old copy is sound by itself, and nothing else beside the ledger says that there was more.
 //! (Who can put a key file of their own in its place is found out only by receipts that were kept elsewhere.)
 //!
 //! What cannot be recovered here is a file that is no database any more; for that, put back a copy, and compare its head with
@@ -17,7 +18,7 @@ use std::path::Path;
 use whit_accounting::budget::Sums;
 
 use crate::body::{self, Damage, Hex, Recover, Units};
-use crate::key::{self, HeadKey, new_key_path};
+use crate::key::{self, HeadKey, Name, key_path, new_key_path};
 use crate::ledger::{Terms, first_caps, opening};
 use crate::record::{Kind, Receipt};
 use crate::sqlite::{Access, Sqlite, real_path};
@@ -39,7 +40,7 @@ pub struct Recovered {
     pub receipt: Receipt,
 }
 
-/// Records the damage of the ledger at `path` and closes its budget, with a new key if the old one is lost. `terms` say what the ledger
+/// Records the damage of the ledger at `path` and closes its budget, with a new key or mark if the old one is lost. `terms` say what the ledger
 /// was for, should its own beginning be damaged; nothing that is recorded is changed by them.
 pub fn recover(path: &Path, terms: &Terms) -> Result<Recovered> {
     if !path.exists() {
@@ -54,19 +55,30 @@ pub fn recover(path: &Path, terms: &Terms) -> Result<Recovered> {
     }
     let mut damage = state.damage().to_vec();
     let recorded = state.opening().map(|opening| opening.public_key.0);
-    let key = recorded.ok_or(Error::KeyMissing);
-    let key = key.and_then(|public| key::load(path, &public));
-    if damage.is_empty() && key.is_ok() {
+    let key = match recorded.map(|public| key::load(path, &public)) {
+        Some(Ok(found)) => Some(found),
+        None | Some(Err(Error::KeyMissing | Error::KeyMismatch)) => None,
+        // A key that cannot be read just now is not lost.
+        Some(Err(error)) => return Err(error),
+    };
+    // A ledger that is just being made has no charge and needs no recovery: who opens it gives it its mark.
+    let young = state.counts().0 == 0 && !key_path(path).exists();
+    if store.mark()?.is_none() && !young {
+        damage.push(Damage::Head);
+    }
+    if damage.is_empty() && key.is_some() {
         return Err(Error::NothingToRecover);
     }
-    let fresh = key.is_err();
-    if fresh {
-        damage.push(Damage::Key);
-    }
-    let key = key.or_else(|_| {
-        let key = HeadKey::fresh()?;
-        key.write(&new_key_path(path)).map(|()| key)
-    })?;
+    // A new key that is waiting for nothing must not take the place of the proper one.
+    let (key, name) = match key {
+        Some(found) => found,
+        None => {
+            damage.push(Damage::Key);
+            let key = HeadKey::fresh()?;
+            key.write(&new_key_path(path))?;
+            (key, Name::New)
+        }
+    };
     let mut opening = match state.opening() {
         Some(found) => found.clone(),
         None => opening(terms, key.public()),
@@ -82,7 +94,8 @@ pub fn recover(path: &Path, terms: &Terms) -> Result<Recovered> {
     let mut writer = Writer::new(store, state, key, seen);
     let receipt = writer.append(Kind::Recover, body::write(&body))?;
     writer.commit()?;
-    if fresh {
+    writer.found_mark()?;
+    if name == Name::New {
         key::promote(path)?;
     }
     let rows = |damage: &Damage| match damage {

@@ -104,11 +104,23 @@ impl Sqlite {
             Ok(()) if access == Access::Write => {
                 store.run("COMMIT")?;
                 store.files = Some(Files::at(&store.path)?);
-                store.mark = Some(Mark::open(&store.path));
+                store.mark = Some(Mark::open(&store.path)?);
             }
             _ => store.abort(),
         }
         checked.map(|()| store)
+    }
+
+    /// Makes the mark anew, durably.
+    pub(crate) fn found_mark(&mut self, head: Receipt) -> Result<()> {
+        self.mark = Some(Mark::found(&self.path, head)?);
+        Ok(())
+    }
+
+    /// Opens the mark that is there by now.
+    pub(crate) fn open_mark(&mut self) -> Result<()> {
+        self.mark = Some(Mark::open(&self.path)?);
+        Ok(())
     }
 
     /// That nobody else can have come by, or gone to, other files than those that were opened.
@@ -176,7 +188,8 @@ impl Sqlite {
 impl Store for Sqlite {
     fn begin(&mut self) -> Result<()> {
         if self.access == Access::Read {
-            self.marked = mark::read(&self.path);
+            // Who may read the records and not the mark is told so by `verify`.
+            self.marked = mark::read(&self.path).unwrap_or_default();
         }
         self.run(match self.access {
             Access::Write => "BEGIN IMMEDIATE",
@@ -275,10 +288,10 @@ impl Store for Sqlite {
         Ok(())
     }
 
-    fn mark(&mut self) -> Option<Receipt> {
+    fn mark(&mut self) -> Result<Option<Receipt>> {
         match self.access {
             Access::Write => mark::read(&self.path),
-            Access::Read => self.marked,
+            Access::Read => Ok(self.marked),
         }
     }
 

@@ -41,8 +41,8 @@ pub(crate) trait Store {
     fn abort(&mut self);
 
     /// How far the chain had come once, if anybody has noted it outside.
-    fn mark(&mut self) -> Option<Receipt> {
-        None
+    fn mark(&mut self) -> Result<Option<Receipt>> {
+        Ok(None)
     }
 
     /// The hash that stands in a row.

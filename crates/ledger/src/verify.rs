@@ -6,7 +6,7 @@ use whit_accounting::budget::Mode;
 use whit_accounting::reserve::Standing;
 use whit_core::Neighbours;
 
-use crate::key::{self, HeadKey};
+use crate::key::{self, Name};
 use crate::mark;
 use crate::record::{Hash, Receipt, hex};
 use crate::sqlite::{Access, Sqlite, real_path};
@@ -38,10 +38,37 @@ pub struct Report {
     pub suspended: Option<u64>,
     /// Where every level stands.
     pub standings: Vec<Standing>,
+    /// The secret key beside the file, without which nothing more can be charged.
+    pub key: Beside,
+    /// The mark beside the file, without which an older copy of it would not be found out.
+    pub mark: Beside,
+}
+
+/// What was found of a file that belongs beside a ledger. A copy for auditors has neither key nor mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Beside {
+    /// It is there, and fits.
+    Fits,
+    /// It is not there, or makes no sense.
+    Missing,
+    /// It could not be read, by whoever asked.
+    Unreadable,
+}
+
+impl Beside {
+    /// The word that machines read.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Fits => "fits",
+            Self::Missing => "missing",
+            Self::Unreadable => "unreadable",
+        }
+    }
 }
 
 /// Verifies every record, every link, every cap, and the signature of the head. Needs the file alone, and not the secret key;
-/// if there is a key file that can be read, it must be the right one. That the public key is the one it always was, and that
+/// if there is a key file that can be read, it must be the right one, and there must be a mark. That the public key is the one it always was, and that
 /// the head is no older than the last receipt, only somebody can say who has kept them.
 pub fn verify(path: &Path) -> Result<Report> {
     let path = &real_path(path);
@@ -51,11 +78,19 @@ pub fn verify(path: &Path) -> Result<Report> {
     store.abort();
     let (state, _) = loaded?;
     let opening = state.sound()?;
-    if let Ok(found) = HeadKey::read(&key::key_path(path))
-        && found.public() != opening.public_key.0
-    {
-        return Err(Error::KeyMismatch);
-    }
+    let public = opening.public_key.0;
+    let (key, name) = match key::load(path, &public) {
+        Ok((_, name)) => (Beside::Fits, Some(name)),
+        Err(Error::KeyMismatch) => return Err(Error::KeyMismatch),
+        Err(Error::KeyMissing) => (Beside::Missing, None),
+        Err(_) => (Beside::Unreadable, None),
+    };
+    let mark = match mark::read(path) {
+        Ok(Some(_)) => Beside::Fits,
+        Ok(None) if name == Some(Name::Proper) => return Err(Error::MarkMissing),
+        Ok(None) => Beside::Missing,
+        Err(_) => Beside::Unreadable,
+    };
     let (reserved, settled) = state.counts();
     let levels = state.levels().into_iter();
     Ok(Report {
@@ -72,6 +107,8 @@ pub fn verify(path: &Path) -> Result<Report> {
             _ => None,
         },
         standings: levels.map(|level| state.standing(level)).collect(),
+        key,
+        mark,
     })
 }
 
@@ -119,7 +156,7 @@ pub fn show(path: &Path, first: u64, last: u64) -> Result<Vec<Shown>> {
 fn open(path: &Path) -> Result<Sqlite> {
     if path.exists() {
         Sqlite::open(path, Access::Read)
-    } else if key::key_path(path).exists() || mark::read(path).is_some() {
+    } else if key::key_path(path).exists() || mark::exists(path) {
         Err(Error::Emptied)
     } else {
         Err(Error::Missing)

@@ -93,7 +93,7 @@ pub(crate) fn load<S: Store>(store: &mut S) -> Result<(State, Option<SignedHead>
     let public = state.opening().map(|opening| opening.public_key.0);
     let signed = head.filter(|head| public.is_some_and(|public| is_signed(head, &public)));
     state.check_head(signed.map(|signed| signed.head));
-    if let Some(mark) = store.mark() {
+    if let Some(mark) = store.mark()? {
         state.check_mark(mark, store.hash_at(mark.sequence)?);
     }
     Ok((state, signed))
@@ -122,6 +122,11 @@ impl<S: Store + 'static> Writer<S> {
     #[cfg(test)]
     pub(crate) fn store(&self) -> &S {
         &self.store
+    }
+
+    /// The store, between transactions.
+    pub(crate) fn store_mut(&mut self) -> &mut S {
+        &mut self.store
     }
 
     /// One transaction for all tasks.

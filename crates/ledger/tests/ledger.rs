@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use whit_accounting::budget::Mode;
 use whit_accounting::reserve::{Account, Filter, Level, Permit, Refusal, Unreserved};
 use whit_core::{Delta, Epsilon, Event, Mechanism, Neighbours, Ratio};
-use whit_ledger::verify::show;
+use whit_ledger::verify::{Beside, Report, show};
 use whit_ledger::{Error, Found, Key, Ledger, Receipt, Terms, recover, verify};
 
 struct Folder(PathBuf);
@@ -183,6 +183,7 @@ fn receipts_show_that_a_record_is_there() {
     let folder = Folder::new("receipts");
     drop(Ledger::open(&folder.ledger(), &terms(10.0)).unwrap());
     let yesterday = fs::read(folder.ledger()).unwrap();
+    let mark = fs::read(folder.0.join("whit.ledger.mark")).unwrap();
     let ledger = Ledger::open(&folder.ledger(), &terms(10.0)).unwrap();
     let permit = reserve(&ledger, &event(1, 2), &shop()).unwrap();
     let receipt = ledger
@@ -197,11 +198,87 @@ fn receipts_show_that_a_record_is_there() {
     };
     assert!(!ledger.holds(forged).unwrap());
     drop(ledger);
-    // Yesterday's file is sound by itself; without a mark only the receipt tells.
+    // Yesterday's file is sound by itself; with yesterday's mark only the receipt tells.
     fs::write(folder.ledger(), yesterday).unwrap();
-    fs::remove_file(folder.0.join("whit.ledger.mark")).unwrap();
+    fs::write(folder.0.join("whit.ledger.mark"), mark).unwrap();
     let rolled_back = Ledger::attach(&folder.ledger()).unwrap();
     assert!(!rolled_back.holds(receipt).unwrap());
+}
+
+#[test]
+fn without_its_mark_a_ledger_is_not_used() {
+    for (name, charged) in [("unmarked", true), ("unmarked-uncharged", false)] {
+        let folder = Folder::new(name);
+        let mark = folder.0.join("whit.ledger.mark");
+        let ledger = Ledger::open(&folder.ledger(), &terms(10.0)).unwrap();
+        if charged {
+            let _ = reserve(&ledger, &event(1, 2), &shop()).unwrap();
+        }
+        drop(ledger);
+        let kept = fs::read(&mark).unwrap();
+        let open = || Ledger::open(&folder.ledger(), &terms(10.0)).err();
+        let garbage: [&[u8]; 4] = [b"", b"garbage", &[0xff; 40], &kept[..kept.len() - 1]];
+        for garbage in garbage {
+            fs::write(&mark, garbage).unwrap();
+            assert_eq!(open(), Some(Error::MarkMissing));
+        }
+        fs::remove_file(&mark).unwrap();
+        assert_eq!(open(), Some(Error::MarkMissing));
+        assert!(!mark.exists(), "looking makes none");
+        assert_eq!(
+            Ledger::attach(&folder.ledger()).err(),
+            Some(Error::MarkMissing)
+        );
+        assert_eq!(verify(&folder.ledger()).err(), Some(Error::MarkMissing));
+        // Put back, all is well; made anew, the budget is closed.
+        fs::write(&mark, &kept).unwrap();
+        assert_eq!(open(), None);
+        assert_eq!(
+            recover(&folder.ledger(), &terms(10.0)).err(),
+            Some(Error::NothingToRecover)
+        );
+        fs::remove_file(&mark).unwrap();
+        assert!(recover(&folder.ledger(), &terms(10.0)).unwrap().closed);
+        let ledger = Ledger::open(&folder.ledger(), &terms(10.0)).unwrap();
+        assert!(reserve(&ledger, &event(1, 2), &shop()).is_err());
+        drop(ledger);
+        assert_eq!(verify(&folder.ledger()).unwrap().mark, Beside::Fits);
+    }
+}
+
+#[test]
+fn a_copy_for_auditors_says_what_is_not_beside_it() {
+    let folder = Folder::new("copied");
+    drop(Ledger::open(&folder.ledger(), &terms(10.0)).unwrap());
+    let found = |report: Report| (report.key, report.mark);
+    assert_eq!(
+        found(verify(&folder.ledger()).unwrap()),
+        (Beside::Fits, Beside::Fits)
+    );
+    let key = fs::read(folder.key()).unwrap();
+    fs::remove_file(folder.key()).unwrap();
+    assert_eq!(
+        found(verify(&folder.ledger()).unwrap()),
+        (Beside::Missing, Beside::Fits)
+    );
+    fs::remove_file(folder.0.join("whit.ledger.mark")).unwrap();
+    assert_eq!(
+        found(verify(&folder.ledger()).unwrap()),
+        (Beside::Missing, Beside::Missing)
+    );
+    // A key that cannot be opened is not lost, and nothing takes its place.
+    fs::create_dir(folder.key()).unwrap();
+    let opened = Ledger::open(&folder.ledger(), &terms(10.0));
+    assert!(matches!(opened, Err(Error::Failed { .. })));
+    let recovered = recover(&folder.ledger(), &terms(10.0));
+    assert!(matches!(recovered, Err(Error::Failed { .. })));
+    assert_eq!(
+        found(verify(&folder.ledger()).unwrap()),
+        (Beside::Unreadable, Beside::Missing)
+    );
+    fs::remove_dir(folder.key()).unwrap();
+    fs::write(folder.key(), key).unwrap();
+    assert_eq!(verify(&folder.ledger()).err(), Some(Error::MarkMissing));
 }
 
 #[test]
@@ -336,6 +413,22 @@ fn a_crash_while_a_ledger_is_made_leaves_one_that_opens() {
     fs::rename(folder.key(), &waiting).unwrap();
     drop(Ledger::open(&folder.ledger(), &terms(1.0)).unwrap());
     assert!(folder.key().exists() && !waiting.exists());
+    // The same, before there was a mark, or with half of one.
+    let mark = folder.0.join("whit.ledger.mark");
+    for half in [None, Some("")] {
+        fs::rename(folder.key(), &waiting).unwrap();
+        fs::remove_file(&mark).unwrap();
+        if let Some(half) = half {
+            fs::write(&mark, half).unwrap();
+        }
+        assert_eq!(
+            recover(&folder.ledger(), &terms(1.0)).err(),
+            Some(Error::NothingToRecover)
+        );
+        drop(Ledger::open(&folder.ledger(), &terms(1.0)).unwrap());
+        assert!(folder.key().exists() && !waiting.exists());
+        assert_eq!(verify(&folder.ledger()).unwrap().mark, Beside::Fits);
+    }
     // Before the commit: a key that nothing names, and no records.
     let other = Folder::new("birth-early");
     fs::write(other.0.join("whit.ledger.key.new"), "whit ledger key 1\n").unwrap();

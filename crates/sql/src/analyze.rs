@@ -117,7 +117,7 @@ fn find_unit(relation: &Relation, tables: &Tables) -> Result<(usize, Option<u32>
         refused(
             "no_private_table",
             "the statement reads public tables only",
-            "read them as they are; this answers statements over private tables",
+            "add a private table of the catalog; public ones hold no secrets, so read their files as they are, with any program",
         )
     })
 }

@@ -20,7 +20,7 @@ use whit_mechanism::Additive;
 use crate::analyze::{Keys, Measured};
 use crate::engine::Width;
 use crate::error::{Error, Result};
-use crate::plan::after::{NoisyRow, apply, noisy_columns};
+use crate::plan::after::{NoisyRow, Trait, apply, traits_after};
 use crate::rewrite::{HashKey, PrivatePlan, UNITS};
 use crate::table::Tables;
 use crate::value::{Cell, Kind, Value};
@@ -34,7 +34,7 @@ pub struct Answer {
     pub columns: Vec<AnswerColumn>,
     /// The rows.
     pub rows: Vec<Vec<Value>>,
-    /// For each cell that is noisy and not computed further, an interval that holds the value without noise, with the
+    /// For each cell that is noisy, or computed from one noisy number and public ones by `+`, `-`, `*` and `/`, an interval that holds the value without noise, with the
     /// confidence that was asked for. What the caps and clamps left out is not in it.
     pub intervals: Vec<Vec<Option<[f64; 2]>>>,
 }
@@ -220,11 +220,15 @@ fn estimate(
     let first = noisy.first().copied().unwrap_or(0);
     match measured {
         Measured::Count(_) | Measured::Units => {
-            let ends = around(first, confidence).map(|end| end as f64);
+            // What saturates, saturates with its interval.
+            let ends = around(first, confidence).map(|end| narrow(end) as f64);
             (Cell::Int(narrow(first)), ends)
         }
         Measured::Sum(fixed, _) => {
-            let ends = around(first, confidence).map(|end| fixed.bounds.grid().value(end));
+            let ends = around(first, confidence).map(|end| match fixed.whole {
+                true => narrow(end) as f64,
+                false => fixed.bounds.grid().value(end),
+            });
             let cell = if fixed.whole {
                 Cell::Int(narrow(first))
             } else {
@@ -265,15 +269,13 @@ fn estimate(
 
 fn answer(plan: &PrivatePlan, rows: Vec<NoisyRow>) -> Answer {
     let statement = &plan.stable.statement;
-    let rows = apply(&statement.steps, rows);
-    let mut noisy = vec![false; statement.keys.len()];
-    noisy.extend(statement.aggregates.iter().map(|_| true));
-    let noisy = noisy_columns(&statement.steps, noisy);
-    let columns = statement.names.iter().zip(&statement.kinds).zip(noisy);
-    let columns = columns.map(|((name, kind), noisy)| AnswerColumn {
+    let rows = apply(&statement.steps, statement.traits(), rows);
+    let traits = traits_after(&statement.steps, statement.traits());
+    let columns = statement.names.iter().zip(&statement.kinds).zip(traits);
+    let columns = columns.map(|((name, kind), known)| AnswerColumn {
         name: name.clone(),
         kind: *kind,
-        noisy,
+        noisy: known != Trait::Exact,
     });
     // What is beyond all floats is no number that JSON could hold.
     let finite = |cell: Value| match cell {

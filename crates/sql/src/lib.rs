@@ -76,6 +76,6 @@ pub use error::{Error, Result};
 pub use execute::{Aggregates, Answer, AnswerColumn, execute};
 pub use plan::Statement;
 pub use request::{Asked, Request};
-pub use rewrite::{Expected, Explanation, PrivatePlan};
+pub use rewrite::{Expected, Explanation, KeyThreshold, PrivatePlan};
 pub use table::{Tables, header};
 pub use value::{Cell, Kind, Value};

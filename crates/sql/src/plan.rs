@@ -89,6 +89,15 @@ impl Statement {
     }
 }
 
+impl Statement {
+    /// Of the columns that the aggregate gives: keys, then noisy numbers.
+    pub(crate) fn traits(&self) -> Vec<after::Trait> {
+        let keys = self.keys.iter().map(|_| after::Trait::Exact);
+        let aggregates = self.aggregates.iter().map(|_| after::Trait::Bounded(None));
+        keys.chain(aggregates).collect()
+    }
+}
+
 fn read(text: &str, tables: &Tables) -> Result<Statement> {
     let syntax = |reason: String| sql("sql_syntax", reason, "write one SELECT statement");
     syntax::check_nesting(text)?;
@@ -150,7 +159,10 @@ fn read(text: &str, tables: &Tables) -> Result<Statement> {
         _ => sql(
             "sql_binding",
             error.strip_backtrace(),
-            "check names and types against the catalog; names are case-sensitive",
+            match quoted_name(text, &error) {
+                Some(name) => format!("if {name:?} is a text and no column, write it in single quotes: '{name}'"),
+                None => "check names and types against the catalog; names are case-sensitive".into(),
+            },
         ),
     })?;
     statement(&plan, tables)
@@ -161,6 +173,18 @@ fn ill_typed(error: &DataFusionError) -> Option<String> {
     let text = error.strip_backtrace();
     let (_, from) = text.split_once("No function matches the given name and argument types '")?;
     Some(from.split_once('(')?.0.to_ascii_uppercase())
+}
+
+/// The column that is not there, if the statement has it in double quotes.
+fn quoted_name(text: &str, error: &DataFusionError) -> Option<String> {
+    let DataFusionError::SchemaError(error, _) = error.find_root() else {
+        return None;
+    };
+    let datafusion::common::SchemaError::FieldNotFound { field, .. } = error.as_ref() else {
+        return None;
+    };
+    text.contains(&format!("\"{}\"", field.name))
+        .then(|| field.name.clone())
 }
 
 /// Is this the planner's way to say that it does not know a function?
@@ -195,6 +219,7 @@ fn statement(plan: &LogicalPlan, tables: &Tables) -> Result<Statement> {
                     "use COUNT, SUM or AVG, with GROUP BY where you want more than one row",
                 ));
             }
+            LogicalPlan::Window(_) => return Err(relation::window_refused()),
             other => return Err(relation::node_refused(&relation::node_name(other))),
         }
     };

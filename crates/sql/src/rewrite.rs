@@ -35,7 +35,7 @@ mod split;
 mod sum;
 
 pub(crate) use compute::{Compute, Output, base_name};
-pub use explain::{Expected, Explanation};
+pub use explain::{Expected, Explanation, KeyThreshold};
 pub(crate) use keyed_hash::{HashKey, KeyedHash};
 pub(crate) use lower::{KEY, UNIT, UNITS, lower, part_names};
 
@@ -51,6 +51,25 @@ pub struct PrivatePlan {
     request: Request,
     /// The engine's plan and its key, until it runs.
     lowered: Mutex<Option<(LogicalPlan, HashKey)>>,
+}
+
+/// Below this an epsilon is so small that what fails is the noise, and not what else was asked.
+const EPSILON_SMALL: f64 = 1e-9;
+
+/// Noise that is beyond all numbers, in the words of who asked for it.
+fn too_small(error: Error, request: &Request) -> Error {
+    match error {
+        Error::Refused { .. } => error,
+        _ if request.epsilon().value() < EPSILON_SMALL => refused(
+            "epsilon_too_small",
+            format!(
+                "epsilon is {:e}, with which the noise is beyond all numbers here",
+                request.epsilon().value()
+            ),
+            "give epsilon as a number above 0, up to 1024, such as 0.1",
+        ),
+        _ => error,
+    }
 }
 
 impl PrivatePlan {
@@ -75,7 +94,8 @@ impl PrivatePlan {
         let lowered = lower(&stable, tables, &key).map_err(|_| Error::Bug {
             invariant: "a stable plan can be lowered",
         })?;
-        let split::Split { noise, selection } = split::split(&stable, request)?;
+        let split::Split { noise, selection } =
+            split::split(&stable, request).map_err(|error| too_small(error, request))?;
         let mut events = selection
             .iter()
             .map(PartitionSelection::event)

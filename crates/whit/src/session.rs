@@ -62,10 +62,11 @@
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use whit_accounting::budget::{Cost, Mode};
+use whit_accounting::budget::{Cap, Cost, Mode, Sums};
 use whit_accounting::price;
 use whit_accounting::reserve::{Account, Filter, Level, Permit, Refusal, Standing, Unreserved};
 use whit_core::{Confidence, Delta, Entropy, Neighbours};
+use whit_ledger::verify::Beside;
 use whit_ledger::{Found, Key, Ledger, Terms};
 use whit_sql::catalog::Promise;
 use whit_sql::{StablePlan, Statement, Tables, execute};
@@ -90,6 +91,7 @@ pub use whit_sql::{
     catalog, header,
 };
 
+use error::Begun;
 use reply::Stored;
 use turn::{QuestionHash, Turns};
 
@@ -138,7 +140,10 @@ impl Session {
     pub fn open(catalog: Catalog, folder: &Path, ledger: &Path) -> Result<Self> {
         let tables = Tables::open(&catalog, folder)?;
         let terms = terms(&catalog);
-        let ledger = Ledger::open(ledger, &terms)?;
+        let ledger = match Ledger::open(ledger, &terms) {
+            Ok(opened) => opened,
+            Err(error) => return Err(error::or_begin_anew(error, ledger)),
+        };
         Ok(Self {
             catalog,
             tables,
@@ -153,6 +158,16 @@ impl Session {
     /// A private answer with its error bars, paid before a row is read.
     pub fn query(&self, question: &Question, entropy: &mut impl Entropy) -> Result<Reply> {
         let account = self.account(question.analyst.as_deref())?;
+        let answered = self.answer(question, &account, entropy);
+        answered.map_err(|error| self.advise(error, &account))
+    }
+
+    fn answer(
+        &self,
+        question: &Question,
+        account: &Account,
+        entropy: &mut impl Entropy,
+    ) -> Result<Reply> {
         // Up to the price everything is a function of the statement, the catalog and public tables.
         let request = Request::new(question.asked, &self.catalog)?;
         let statement = Statement::parse(&question.sql, &self.tables)?;
@@ -160,13 +175,13 @@ impl Session {
         let plan = PrivatePlan::rewrite(stable, &request, &self.tables)?;
         let charge = self.price(&plan)?;
         // An answer that left already says nothing new. Who asks the same at the same time waits for it.
-        let same = self.identify(&plan, question.confidence, &account);
+        let same = self.identify(&plan, question.confidence, account);
         let _turn = self.turns.take(same);
-        let permit = match self.reserve(&plan, same, &account)? {
+        let permit = match self.reserve(&plan, same, account)? {
             Paid::Now(permit) => permit,
             Paid::Before(stored, receipt) => {
-                let remaining = self.remaining(&account)?;
-                return Ok(Reply::reused(*stored, remaining, receipt));
+                let remaining = self.remaining(account)?;
+                return Ok(Reply::reused(*stored, &plan, remaining, receipt));
             }
         };
         let charged = permit.sequence();
@@ -175,23 +190,34 @@ impl Session {
         let released = secrets.release(question.confidence, entropy);
         let answer = self.or_suspend(charged, released)?;
         let stored = Stored { answer, charge };
-        let settled = (self.ledger).settle_and_stand(redeemed, &stored.text(), &account);
+        let settled = (self.ledger).settle_and_stand(redeemed, &stored.text(), account);
         let (receipt, standings) = settled?;
-        Ok(Reply::fresh(stored, Remaining::new(&standings), receipt))
+        let remaining = Remaining::new(&standings);
+        Ok(Reply::fresh(stored, &plan, remaining, receipt))
     }
 
     /// What a question would cost and how far off its answer would be. Reads no private row, charges nothing.
     pub fn explain(&self, question: &Question) -> Result<Explained> {
         let account = self.account(question.analyst.as_deref())?;
-        let request = Request::new(question.asked, &self.catalog)?;
-        let statement = Statement::parse(&question.sql, &self.tables)?;
-        let stable = StablePlan::analyze(statement, &request, &self.tables)?;
-        let plan = PrivatePlan::rewrite(stable, &request, &self.tables)?;
+        let planned = plan(&self.catalog, &self.tables, question);
+        let plan = planned.map_err(|error| self.advise(error, &account))?;
+        let charge = self.price(&plan)?;
+        let standings = self.ledger.standings(&account)?;
         Ok(Explained {
             explanation: plan.explain(question.confidence),
-            charge: self.price(&plan)?,
-            remaining: self.remaining(&account)?,
+            charge,
+            remaining: Remaining::new(&standings),
+            room: reply::room(&charge, &standings),
         })
+    }
+
+    /// A refusal for want of a delta, with one that would pass.
+    fn advise(&self, error: Error, account: &Account) -> Error {
+        let terms = terms(&self.catalog);
+        match self.ledger.standings(account) {
+            Ok(standings) => error.about_delta(terms.mode, Begun::Already, &standings),
+            Err(_) => error,
+        }
     }
 
     /// What is left for whoever asks, at every level.
@@ -232,15 +258,7 @@ impl Session {
     }
 
     fn account(&self, analyst: Option<&str>) -> Result<Account> {
-        let team = self.catalog.people().team_of(analyst)?;
-        let mut account = Account::new(self.catalog.dataset())?;
-        if let Some(team) = team {
-            account = account.team(team)?;
-        }
-        if let Some(analyst) = analyst {
-            account = account.analyst(analyst)?;
-        }
-        Ok(account)
+        account(&self.catalog, analyst)
     }
 
     fn remaining(&self, account: &Account) -> Result<Remaining> {
@@ -309,6 +327,103 @@ impl Session {
 enum Paid {
     Now(Permit),
     Before(Box<Stored>, whit_ledger::Receipt),
+}
+
+/// Who is charged for what an analyst asks.
+fn account(catalog: &Catalog, analyst: Option<&str>) -> Result<Account> {
+    let team = catalog.people().team_of(analyst)?;
+    let mut account = Account::new(catalog.dataset())?;
+    if let Some(team) = team {
+        account = account.team(team)?;
+    }
+    if let Some(analyst) = analyst {
+        account = account.analyst(analyst)?;
+    }
+    Ok(account)
+}
+
+/// What a question becomes: a function of the statement, the catalog and public tables.
+fn plan(catalog: &Catalog, tables: &Tables, question: &Question) -> Result<PrivatePlan> {
+    let request = Request::new(question.asked, catalog)?;
+    let statement = Statement::parse(&question.sql, tables)?;
+    let stable = StablePlan::analyze(statement, &request, tables)?;
+    Ok(PrivatePlan::rewrite(stable, &request, tables)?)
+}
+
+/// Would a question be charged, if there were room? For doors that make no ledger before there is something to put into it. Reads no
+/// private row.
+pub fn rehearse(catalog: &Catalog, folder: &Path, question: &Question) -> Result<()> {
+    let levels = account(catalog, question.analyst.as_deref())?.levels();
+    let tables = Tables::open(catalog, folder)?;
+    let Terms {
+        mode,
+        neighbours,
+        caps,
+        ..
+    } = terms(catalog);
+    // What a ledger would begin with.
+    let mut standings = Vec::new();
+    for (level, epsilon, delta) in caps {
+        if levels.contains(&level) {
+            standings.push(Standing {
+                level,
+                cap: Some(Cap::new(mode, neighbours, epsilon, delta)?),
+                spent: Sums::default(),
+            });
+        }
+    }
+    let planned = plan(catalog, &tables, question);
+    let plan = planned.map_err(|error| error.about_delta(mode, Begun::NotYet, &standings))?;
+    let delta = plan.request().delta();
+    Filter::new(mode).with_delta(delta).cost(plan.event())?;
+    Ok(())
+}
+
+/// Why the next question would be refused by the ledger at this path, whatever it is, and what helps. Where there is no ledger yet,
+/// nothing is wrong. Changes nothing.
+pub fn objections(catalog: &Catalog, ledger: &Path) -> Vec<Error> {
+    let report = match whit_ledger::verify(ledger) {
+        Ok(report) => report,
+        Err(whit_ledger::Error::Missing) => return Vec::new(),
+        Err(error) => return vec![error.into()],
+    };
+    let terms = terms(catalog);
+    let mut found = Vec::new();
+    if report.dataset != terms.dataset {
+        found.push(whit_ledger::Error::OtherDataset {
+            recorded: report.dataset.clone(),
+            given: terms.dataset.clone(),
+        });
+    } else if report.mode != terms.mode {
+        found.push(whit_ledger::Error::OtherMode {
+            recorded: report.mode,
+            given: terms.mode,
+        });
+    } else {
+        if report.catalog != terms.catalog {
+            found.push(whit_ledger::Error::CatalogChanged);
+        }
+        for (level, epsilon, delta) in &terms.caps {
+            let mut standings = report.standings.iter();
+            let recorded = standings.find(|standing| standing.level == *level);
+            let recorded = recorded.and_then(|standing| standing.cap);
+            let declared = Cap::new(terms.mode, terms.neighbours, *epsilon, *delta);
+            if let (Some(recorded), Ok(declared)) = (recorded, declared)
+                && declared.exceeds(&recorded)
+            {
+                let level = level.clone();
+                found.push(whit_ledger::Error::CapRaised { level });
+            }
+        }
+    }
+    if report.key == Beside::Missing {
+        found.push(whit_ledger::Error::KeyMissing);
+    }
+    if let Some(sequence) = report.suspended {
+        found.push(whit_ledger::Error::Suspended { sequence });
+    }
+    let unless_empty = |error| error::or_begin_anew(error, ledger);
+    found.into_iter().map(unless_empty).collect()
 }
 
 /// Do the tables have the columns that the catalog speaks of? Reads headers, and public tables.

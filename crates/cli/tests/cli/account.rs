@@ -56,7 +56,12 @@ fn check_refused(arguments: &str, exit: i32, code: &str) {
     let text = |key: &str| details[key].as_str().expect("text").to_owned();
     assert_eq!(
         table.stderr,
-        format!("error: {}\nhint: {}\n", text("reason"), text("suggestion"))
+        format!(
+            "error[{}]: {}\nhint: {}\n",
+            text("code"),
+            text("reason"),
+            text("suggestion")
+        )
     );
 }
 

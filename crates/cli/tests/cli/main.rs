@@ -15,6 +15,7 @@ use serde_json::Value;
 
 mod account;
 mod account_words;
+mod advice;
 mod answers;
 mod catalogued;
 mod house;
@@ -135,7 +136,12 @@ fn check_refused(csv: &[u8], arguments: &str, exit: i32, kind: &str, code: &str)
     assert_eq!(table.stdout, "");
     assert_eq!(
         table.stderr,
-        format!("error: {}\nhint: {}\n", text("reason"), text("suggestion"))
+        format!(
+            "error[{}]: {}\nhint: {}\n",
+            text("code"),
+            text("reason"),
+            text("suggestion")
+        )
     );
 }
 

@@ -171,7 +171,8 @@ fn a_budget_lasts_until_it_is_spent() {
     ]);
     assert_eq!((run.code, run.stdout.as_str()), (3, ""));
     assert!(
-        run.stderr.starts_with("error: the dataset has"),
+        run.stderr
+            .starts_with("error[budget_exhausted]: the dataset has"),
         "{}",
         run.stderr
     );
@@ -335,10 +336,10 @@ fn damage_is_found_and_closes_the_budget() {
         clinic.run(&all)
     };
     assert_eq!(
-        failure(&json(&["ledger", "verify"]), 4, "bug"),
+        failure(&json(&["ledger", "verify"]), 4, "refused"),
         "ledger_damaged"
     );
-    assert_eq!(failure(&json(&["budget"]), 4, "bug"), "ledger_damaged");
+    assert_eq!(failure(&json(&["budget"]), 4, "refused"), "ledger_damaged");
     assert_eq!(
         failure(&json(&["ledger", "recover"]), 2, "refused"),
         "not_confirmed"

@@ -201,7 +201,9 @@ fn usage_is_refused_with_one_and_not_two() {
     );
     let unknown = run("stats count --epsilon 1 --format xml");
     assert!(
-        unknown.code == 1 && unknown.stdout.is_empty() && unknown.stderr.starts_with("error: ")
+        unknown.code == 1
+            && unknown.stdout.is_empty()
+            && unknown.stderr.starts_with("error[usage]: ")
     );
 }
 

@@ -9,7 +9,7 @@ use super::expression::{Scope, Typed};
 use super::meter::Meter;
 use super::relation::{node_name, node_refused};
 use crate::error::{Result, refused, sql};
-use crate::term::Term;
+use crate::term::{Arithmetic, Term};
 use crate::value::{Cell, Kind, Value};
 
 /// A step after the noise.
@@ -123,8 +123,12 @@ fn rows(expr: &Expr) -> Result<Option<usize>> {
     }
 }
 
-/// Does the steps, one after the other.
-pub(crate) fn apply(steps: &[Step], mut rows: Vec<NoisyRow>) -> Vec<NoisyRow> {
+/// Does the steps, one after the other. `traits` are those of the columns before the first.
+pub(crate) fn apply(
+    steps: &[Step],
+    mut traits: Vec<Trait>,
+    mut rows: Vec<NoisyRow>,
+) -> Vec<NoisyRow> {
     for step in steps {
         match step {
             Step::Filter(condition) => {
@@ -132,8 +136,9 @@ pub(crate) fn apply(steps: &[Step], mut rows: Vec<NoisyRow>) -> Vec<NoisyRow> {
             }
             Step::Project(columns) => {
                 for row in &mut rows {
-                    *row = project(columns, row);
+                    *row = project(columns, &traits, row);
                 }
+                traits = columns.iter().map(|term| trait_of(term, &traits)).collect();
             }
             Step::Sort(by) => rows.sort_by(|one, other| order(by, &one.cells, &other.cells)),
             Step::Limit(skip, fetch) => {
@@ -145,19 +150,122 @@ pub(crate) fn apply(steps: &[Step], mut rows: Vec<NoisyRow>) -> Vec<NoisyRow> {
     rows
 }
 
-fn project(columns: &[Term], row: &NoisyRow) -> NoisyRow {
+fn project(columns: &[Term], traits: &[Trait], row: &NoisyRow) -> NoisyRow {
     let cells = columns
         .iter()
         .map(|term| term.evaluate(&row.cells.as_slice()).into_value())
         .collect();
     let intervals = columns.iter().map(|term| match term {
         Term::Column(at) => row.intervals.get(*at).copied().flatten(),
-        _ => None,
+        _ => moved(term, traits, row),
     });
     NoisyRow {
         cells,
         intervals: intervals.collect(),
     }
+}
+
+/// The interval of what is computed from one noisy number: the term at the ends of that number's interval, between which it goes only
+/// up or only down. Floats are rounded, so ends that are no whole numbers move outward by a step.
+fn moved(term: &Term, traits: &[Trait], row: &NoisyRow) -> Option<[f64; 2]> {
+    let Trait::Bounded(Some(at)) = trait_of(term, traits) else {
+        return None;
+    };
+    let ends = row.intervals.get(at).copied().flatten()?;
+    let whole = matches!(row.cells.get(at), Some(Cell::Int(_)));
+    let value = |end: f64| {
+        let mut cells = row.cells.clone();
+        // An integer's ends are integers; beyond 64 bits they saturate, as it does.
+        *cells.get_mut(at)? = match whole {
+            true => Cell::Int(end as i64),
+            false => Cell::Real(end),
+        };
+        let value = term.evaluate(&cells.as_slice());
+        Some((value.number()?, matches!(value, Cell::Int(_))))
+    };
+    let ((one, exact), (two, _)) = (value(ends[0])?, value(ends[1])?);
+    let (low, high) = (one.min(two), one.max(two));
+    let ends = if exact {
+        [low, high]
+    } else {
+        [low.next_down(), high.next_up()]
+    };
+    ends.iter().all(|end| end.is_finite()).then_some(ends)
+}
+
+/// What is known of a column's intervals before there are rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trait {
+    /// It holds no noise.
+    Exact,
+    /// It goes up and down with one noisy number, that of the column named, or is it.
+    Bounded(Option<usize>),
+    /// It depends on noise in another way.
+    Noisy,
+}
+
+/// Of a term over columns of these traits.
+fn trait_of(term: &Term, traits: &[Trait]) -> Trait {
+    let of = |term: &Term| trait_of(term, traits);
+    match term {
+        Term::Column(at) => match traits.get(*at) {
+            Some(Trait::Bounded(_)) => Trait::Bounded(Some(*at)),
+            Some(other) => *other,
+            None => Trait::Noisy,
+        },
+        Term::Negative(inner) | Term::Cast(inner, Kind::Int | Kind::Real) => of(inner),
+        Term::Arithmetic(how, left, right) => match (how, of(left), of(right)) {
+            (_, Trait::Exact, Trait::Exact) => Trait::Exact,
+            (
+                Arithmetic::Add | Arithmetic::Subtract | Arithmetic::Multiply | Arithmetic::Divide,
+                bounded @ Trait::Bounded(_),
+                Trait::Exact,
+            ) => bounded,
+            (
+                Arithmetic::Add | Arithmetic::Subtract | Arithmetic::Multiply,
+                Trait::Exact,
+                bounded @ Trait::Bounded(_),
+            ) => bounded,
+            _ => Trait::Noisy,
+        },
+        other if is_noisy(other, traits) => Trait::Noisy,
+        _ => Trait::Exact,
+    }
+}
+
+fn is_noisy(term: &Term, traits: &[Trait]) -> bool {
+    let mut used = std::collections::BTreeSet::new();
+    term.columns(&mut used);
+    used.into_iter()
+        .any(|at| traits.get(at) != Some(&Trait::Exact))
+}
+
+/// What the steps make of the columns' traits.
+pub(crate) fn traits_after(steps: &[Step], mut traits: Vec<Trait>) -> Vec<Trait> {
+    for step in steps {
+        if let Step::Project(columns) = step {
+            traits = columns.iter().map(|term| trait_of(term, &traits)).collect();
+        }
+    }
+    traits
+}
+
+/// Do the steps choose rows by noisy numbers? Of the rows that are left, more than usual have noise that went that way.
+pub(crate) fn chooses_by_noise(steps: &[Step], mut traits: Vec<Trait>) -> bool {
+    let mut sorted = false;
+    for step in steps {
+        match step {
+            Step::Filter(condition) if is_noisy(condition, &traits) => return true,
+            Step::Filter(_) => {}
+            Step::Project(columns) => {
+                traits = columns.iter().map(|term| trait_of(term, &traits)).collect();
+            }
+            Step::Sort(by) => sorted |= by.iter().any(|(term, ..)| is_noisy(term, &traits)),
+            Step::Limit(skip, fetch) if sorted && (*skip > 0 || fetch.is_some()) => return true,
+            Step::Limit(..) => {}
+        }
+    }
+    false
 }
 
 fn order(by: &[(Term, bool, bool)], one: &[Value], other: &[Value]) -> Ordering {
@@ -181,23 +289,94 @@ fn order(by: &[(Term, bool, bool)], one: &[Value], other: &[Value]) -> Ordering 
     Ordering::Equal
 }
 
-/// Does a column of the answer depend on noise? Told from the steps alone.
-pub(crate) fn noisy_columns(steps: &[Step], mut noisy: Vec<bool>) -> Vec<bool> {
-    for step in steps {
-        if let Step::Project(columns) = step {
-            let depends = |term: &Term| {
-                let mut used = std::collections::BTreeSet::new();
-                term.columns(&mut used);
-                used.into_iter()
-                    .any(|at| noisy.get(at).copied().unwrap_or(false))
-            };
-            noisy = columns.iter().map(depends).collect();
-        }
-    }
-    noisy
-}
-
 /// The kind of a cell, for those who print it.
 pub(crate) fn kind_of(columns: &[Typed]) -> Vec<Kind> {
     columns.iter().map(|column| column.kind).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(at: usize) -> Box<Term> {
+        Box::new(Term::Column(at))
+    }
+
+    fn number(value: i64) -> Box<Term> {
+        Box::new(Term::Literal(Cell::Int(value)))
+    }
+
+    /// A key, a count, a mean, and a number that was computed from several noisy ones.
+    const TRAITS: [Trait; 4] = [
+        Trait::Exact,
+        Trait::Bounded(None),
+        Trait::Bounded(None),
+        Trait::Noisy,
+    ];
+
+    fn row() -> NoisyRow {
+        NoisyRow {
+            cells: vec![
+                Cell::Int(3),
+                Cell::Int(10),
+                Cell::Real(0.5),
+                Cell::Real(7.0),
+            ],
+            intervals: vec![None, Some([8.0, 12.0]), Some([0.25, 1.0]), None],
+        }
+    }
+
+    #[test]
+    fn intervals_follow_what_goes_up_and_down_with_one_number() {
+        use Arithmetic::{Add, Divide, Multiply, Remainder, Subtract};
+        let two = |how, a, b| Term::Arithmetic(how, a, b);
+        let check = |term: Term, expected: Option<[f64; 2]>| {
+            let found = project(std::slice::from_ref(&term), &TRAITS, &row()).intervals[0];
+            assert_eq!(found, expected, "{term:?}");
+            let bounded = matches!(trait_of(&term, &TRAITS), Trait::Bounded(_));
+            assert_eq!(bounded, expected.is_some(), "{term:?}");
+        };
+        check(two(Add, column(1), number(1)), Some([9.0, 13.0]));
+        check(two(Subtract, number(1), column(1)), Some([-11.0, -7.0]));
+        check(two(Multiply, column(1), column(0)), Some([24.0, 36.0]));
+        check(two(Multiply, number(-2), column(1)), Some([-24.0, -16.0]));
+        check(two(Divide, column(1), number(3)), Some([2.0, 4.0]));
+        check(Term::Negative(column(1)), Some([-12.0, -8.0]));
+        let mean = two(Multiply, column(2), number(2));
+        check(mean, Some([0.5_f64.next_down(), 2.0_f64.next_up()]));
+        for beyond in [
+            two(Divide, number(1), column(1)),
+            two(Divide, column(1), column(2)),
+            two(Subtract, column(1), column(1)),
+            two(Remainder, column(1), number(3)),
+            two(Add, column(3), number(1)),
+            two(Add, column(0), number(1)),
+        ] {
+            check(beyond, None);
+        }
+        // Of nothing there is no interval, whatever the plan says.
+        let nothing = two(Divide, column(1), number(0));
+        assert_eq!(project(&[nothing], &TRAITS, &row()).intervals, [None]);
+    }
+
+    #[test]
+    fn rows_are_chosen_by_noise_or_not() {
+        let traits = || TRAITS.to_vec();
+        let filter = |at| {
+            let few = crate::term::Comparison::Less;
+            Step::Filter(Term::Compare(few, column(at), number(5)))
+        };
+        let sort = |at| Step::Sort(vec![(Term::Column(at), true, false)]);
+        let check = |steps: &[Step], expected| {
+            assert_eq!(chooses_by_noise(steps, traits()), expected, "{steps:?}");
+        };
+        check(&[filter(0)], false);
+        check(&[filter(1)], true);
+        check(&[sort(1)], false);
+        check(&[sort(1), Step::Limit(0, Some(3))], true);
+        check(&[sort(1), Step::Limit(0, None)], false);
+        check(&[sort(0), Step::Limit(0, Some(3))], false);
+        // After the select list columns stand elsewhere.
+        check(&[Step::Project(vec![Term::Column(1)]), filter(0)], true);
+    }
 }

@@ -152,6 +152,7 @@ pub(super) fn flatten(plan: &LogicalPlan, tables: &Tables, meter: &Meter) -> Res
             "an aggregate of an aggregate is not supported yet",
             "aggregate once; arithmetic, HAVING, ORDER BY and LIMIT may follow",
         )),
+        LogicalPlan::Window(_) => Err(window_refused()),
         other => Err(node_refused(&node_name(other))),
     }
 }
@@ -287,8 +288,17 @@ fn join_condition() -> crate::Error {
 pub(super) fn node_refused(name: &str) -> crate::Error {
     refused(
         "node_not_allowed",
-        format!("{name} is not on the list of plan nodes"),
+        format!("{name} is not among the operations that are supported"),
         "write SELECT keys, aggregates FROM table [JOIN …] [WHERE …] [GROUP BY keys] [HAVING …] [ORDER BY …] [LIMIT …]",
+    )
+}
+
+/// OVER, in whatever function.
+pub(super) fn window_refused() -> crate::Error {
+    refused(
+        "window_function",
+        "window functions (… OVER …) are not supported",
+        "use COUNT, SUM or AVG with GROUP BY; ranks and running sums can be computed from the answer, at no cost",
     )
 }
 

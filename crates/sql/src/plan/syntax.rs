@@ -157,6 +157,9 @@ impl Visitor for Ignored {
                     "join the tables, or put the subquery into FROM",
                 ))
             }
+            Expr::Function(call) if call.over.is_some() => {
+                ControlFlow::Break(super::relation::window_refused())
+            }
             _ => ControlFlow::Continue(()),
         }
     }

@@ -39,7 +39,7 @@ pub(super) fn split(stable: &StablePlan, request: &Request) -> Result<Split> {
             return Err(refused(
                 "keys_need_delta",
                 "the keys are not declared, so showing them needs a delta",
-                "give --delta 1e-8, for example; or declare `values` of the key columns, or LEFT JOIN from a public table of keys",
+                "give --delta 1e-9, for example; or declare `values` of the key columns, or LEFT JOIN from a public table of keys",
             ));
         }
         let groups = stable.contribution.groups;

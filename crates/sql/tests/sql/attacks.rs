@@ -121,7 +121,7 @@ fn attack_5_raw_rows_are_neither_shown_nor_limited() {
     );
     check(
         "SELECT ROW_NUMBER() OVER (ORDER BY age) FROM users",
-        "function_not_allowed",
+        "window_function",
     );
 }
 

@@ -188,7 +188,7 @@ fn columns_say_what_is_noisy_and_cells_have_intervals() {
     assert_eq!(noisy, [false, true, true, false, true]);
     for (row, intervals) in answer.rows.iter().zip(&answer.intervals) {
         let given: Vec<bool> = intervals.iter().map(Option::is_some).collect();
-        assert_eq!(given, [false, true, false, false, true]);
+        assert_eq!(given, [false, true, true, false, true]);
         for (cell, interval) in row.iter().zip(intervals) {
             if let (Some(x), Some([low, high])) = (cell.number(), interval) {
                 assert!(

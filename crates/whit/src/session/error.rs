@@ -1,7 +1,10 @@
 //! Why a session has no answer.
 
+use std::path::Path;
+
 use thiserror::Error as ThisError;
-use whit_accounting::reserve::{Level, Refusal, Unreserved};
+use whit_accounting::budget::Mode;
+use whit_accounting::reserve::{Level, Refusal, Standing, Unreserved};
 use whit_core::{Fault, FaultKind};
 
 use crate::stats::short_up;
@@ -110,6 +113,14 @@ pub enum Error {
         /// Where it is kept.
         path: std::path::PathBuf,
     },
+    /// What somebody below says, and what would pass here.
+    #[error("{error}")]
+    Advised {
+        /// What is wrong.
+        error: Box<Error>,
+        /// What would pass.
+        suggestion: String,
+    },
     /// An answer that was stored by a newer program.
     #[error("the ledger holds an answer that this program cannot read")]
     Unreadable,
@@ -162,7 +173,77 @@ impl From<Unreserved<whit_ledger::Error>> for Error {
     }
 }
 
+/// What helps without any delta.
+const DECLARE: &str =
+    "declare `values` of the key columns, or LEFT JOIN from a public table of keys";
+
+/// For the data set of another ledger, or another way to keep it: if nothing was charged there, nothing is lost by beginning anew.
+pub(super) fn or_begin_anew(error: whit_ledger::Error, ledger: &Path) -> Error {
+    use whit_ledger::Error::{OtherDataset, OtherMode};
+    let other = matches!(error, OtherDataset { .. } | OtherMode { .. });
+    let unused = || whit_ledger::verify(ledger).is_ok_and(|report| report.reserved == 0);
+    if other && unused() {
+        let suggestion = format!(
+            "{}; nothing was charged here yet, so this ledger may also be deleted, together with its .key and .mark",
+            error.suggestion()
+        );
+        let error = Box::new(error.into());
+        return Error::Advised { error, suggestion };
+    }
+    error.into()
+}
+
+/// Is there a ledger?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begun {
+    Already,
+    NotYet,
+}
+
+/// Two digits of a number, never more than it is.
+fn down(number: f64) -> String {
+    let step = 10_f64.powi(number.log10().floor() as i32 - 1);
+    let text = format!("{:.1e}", (number / step).floor() * step);
+    let text = match text.parse::<f64>() {
+        Ok(shown) if shown <= number => text,
+        _ => format!("{:.1e}", ((number / step).floor() - 1.0) * step),
+    };
+    text.replace(".0e", "e")
+}
+
 impl Error {
+    /// The same, and if it is for want of a delta, with one that would pass.
+    pub(super) fn about_delta(self, mode: Mode, begun: Begun, standings: &[Standing]) -> Self {
+        let keys = matches!(&self, Self::Sql(whit_sql::Error::Refused { code, .. }) if *code == "keys_need_delta");
+        let spent =
+            matches!(&self, Self::Refused(Refusal::Exhausted { what, .. }) if *what == "delta");
+        if !keys && !spent {
+            return self;
+        }
+        let left = standings.iter().filter_map(|standing| {
+            let left = standing.cap?.remaining(standing.spent).left;
+            Some(left.delta.to_f64_down())
+        });
+        let left = left.fold(f64::INFINITY, f64::min);
+        let suggestion = match (mode, begun) {
+            (Mode::Pure, Begun::Already) => format!(
+                "{DECLARE}: this ledger was begun without a delta, so other keys cannot be shown; for them the owner must begin a new ledger, with `delta` in [budget] of the catalog from the start"
+            ),
+            (Mode::Pure, Begun::NotYet) => format!(
+                "{DECLARE}; or let the owner put `delta` into [budget] of the catalog before anything is charged, since a ledger that was begun without one has none for good"
+            ),
+            // A statement that takes a tenth leaves room for others.
+            _ if left > 0.0 && left.is_finite() => format!(
+                "give --delta {}, for example, and no more than {}, which is left for statements; or {DECLARE}",
+                down(left / 10.0),
+                down(left)
+            ),
+            _ => format!("{DECLARE}; no delta is left until the owner raises the cap"),
+        };
+        let error = Box::new(self);
+        Self::Advised { error, suggestion }
+    }
+
     /// Who says so, if it is somebody below.
     fn below(&self) -> Option<&dyn Fault> {
         Some(match self {
@@ -172,6 +253,7 @@ impl Error {
             Self::Statistic(error) => error,
             Self::Refused(refusal) => refusal,
             Self::OtherEvent(error) => error,
+            Self::Advised { error, .. } => error.as_ref(),
             #[cfg(feature = "learn")]
             Self::Learn(error) => error,
             _ => return None,
@@ -210,6 +292,7 @@ impl Fault for Error {
 
     fn suggestion(&self) -> String {
         match (self.below(), self) {
+            (_, Self::Advised { suggestion, .. }) => suggestion.clone(),
             (_, Self::Refused(Refusal::Exhausted { what: "rho", .. })) => {
                 "ask with a smaller epsilon (rho goes with its square), or let the owner raise the cap".into()
             }
@@ -251,6 +334,30 @@ impl Fault for Error {
                     .into()
             }
             (None, _) => "use the program that stored it, or a newer one".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_digits_are_never_more() {
+        for (number, text) in [
+            (1e-9, "1e-9"),
+            (4.999_999_9e-9, "4.9e-9"),
+            (5e-10, "5e-10"),
+            (9.99e-7, "9.9e-7"),
+            (0.25, "2.5e-1"),
+        ] {
+            assert_eq!(down(number), text);
+        }
+        let mut number = 1e-18;
+        while number < 1.0 {
+            number *= 1.37;
+            let shown: f64 = down(number).parse().expect("a number");
+            assert!(shown <= number && number <= 1.2 * shown, "{number}");
         }
     }
 }

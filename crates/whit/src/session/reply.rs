@@ -6,7 +6,7 @@ use whit_accounting::budget::Cost;
 use whit_accounting::reserve::{Level, Standing};
 use whit_core::{Delta, Epsilon};
 use whit_ledger::Receipt;
-use whit_sql::{Answer, Explanation};
+use whit_sql::{Answer, Explanation, PrivatePlan};
 
 use super::concentrated;
 
@@ -27,6 +27,12 @@ pub struct Reply {
     pub dummy: bool,
     /// The hash that commits the ledger to this answer and everything before it.
     pub receipt: String,
+    /// What a reader of the intervals must know, if there is such a thing: about the statement, and not about its rows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<&'static str>,
+    /// For each column, whether its cells have intervals.
+    #[serde(skip)]
+    pub bounded: Vec<bool>,
 }
 
 /// What is kept with a charge, so that the same question has the same answer.
@@ -48,8 +54,15 @@ impl Stored {
 }
 
 impl Reply {
-    pub(super) fn fresh(stored: Stored, remaining: Remaining, receipt: Receipt) -> Self {
+    pub(super) fn fresh(
+        stored: Stored,
+        plan: &PrivatePlan,
+        remaining: Remaining,
+        receipt: Receipt,
+    ) -> Self {
         Self {
+            notes: plan.caveats(),
+            bounded: plan.bounded(),
             answer: stored.answer,
             charge: stored.charge,
             remaining,
@@ -59,11 +72,16 @@ impl Reply {
         }
     }
 
-    pub(super) fn reused(stored: Stored, remaining: Remaining, receipt: Receipt) -> Self {
+    pub(super) fn reused(
+        stored: Stored,
+        plan: &PrivatePlan,
+        remaining: Remaining,
+        receipt: Receipt,
+    ) -> Self {
         Self {
             charge: stored.charge.nothing(),
             reused: true,
-            ..Self::fresh(stored, remaining, receipt)
+            ..Self::fresh(stored, plan, remaining, receipt)
         }
     }
 }
@@ -168,4 +186,61 @@ pub struct Explained {
     pub charge: Charge,
     /// What is left as long as nothing is charged.
     pub remaining: Remaining,
+    /// For how many such statements there is room, at least. An epsilon that is left says little of that where concentrated losses
+    /// are added up.
+    pub room: u64,
+}
+
+/// For how many charges like this there is room at every level.
+pub(super) fn room(charge: &Charge, standings: &[Standing]) -> u64 {
+    let loss = charge.rho.unwrap_or(charge.epsilon);
+    let delta = charge.delta0.unwrap_or(charge.delta);
+    let times = |left: f64, cost: f64| {
+        let times = (left / cost).floor();
+        // The quotient is rounded, this is not: its sign is right.
+        let is_too_much = times.mul_add(cost, -left) > 0.0;
+        (if is_too_much { times - 1.0 } else { times }) as u64
+    };
+    let left = standings.iter().filter_map(|standing| {
+        let left = standing.cap?.remaining(standing.spent).left;
+        let by_loss = times(left.loss.to_f64_down(), loss);
+        let by_delta = match delta {
+            0.0 => u64::MAX,
+            delta => times(left.delta.to_f64_down(), delta),
+        };
+        Some(by_loss.min(by_delta))
+    });
+    left.min().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_counted_exactly() {
+        use whit_accounting::budget::{Cap, Mode, Sums};
+        use whit_core::Neighbours;
+        let check = |epsilon: f64, cost: f64, times: u64| {
+            let cap = Epsilon::new(epsilon).expect("an epsilon");
+            let cap = Cap::new(Mode::Pure, Neighbours::AddRemove, cap, Delta::ZERO);
+            let standing = Standing {
+                level: Level::Dataset,
+                cap: Some(cap.expect("a cap")),
+                spent: Sums::default(),
+            };
+            let charge = Charge {
+                epsilon: cost,
+                delta: 0.0,
+                rho: None,
+                delta0: None,
+            };
+            assert_eq!(room(&charge, &[standing]), times, "{cost} of {epsilon}");
+        };
+        check(1.0, 0.5, 2);
+        // A tenth as a float is more than a tenth, so the tenth one does not fit.
+        check(1.0, 0.1, 9);
+        check(0.75, 0.25, 3);
+        check(1.0, 2.0, 0);
+    }
 }
