@@ -29,6 +29,7 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         catalog,
         folder,
         ledger,
+        ..
     } = arguments.place.find(format)?;
     let mut tables = Vec::new();
     for (name, source) in catalog.sources() {

@@ -86,7 +86,7 @@ fn read(path: &Path) -> Result<String, Failure> {
         Failure::invalid(
             "catalog_not_read",
             &format!("the catalog {path:?} cannot be read: {error}"),
-            "give the path of a catalog, or make one with `whit init FILE.csv`",
+            "let this file be readable, since nearby catalogs protect their files whichever one is named; or make one with `whit init FILE.csv`",
         )
     })
 }

@@ -1,22 +1,45 @@
 //! Threads that work side by side and are kept for the next piece of work: to start one takes as long as thousands of draws.
+//!
+//! What is done on them must not depend on how many there are. A system without threads to spare gives none, and the caller does it all.
+//! They do not survive a fork: a child process that wants several threads starts a program of its own.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use rayon_core::{ThreadPool, ThreadPoolBuilder};
+
+/// No more than this share the items of [`each`].
+const THREADS_MAX: usize = 256;
+
+/// One less than there are processors, since the caller works, too. They are started once, or never if the system has none then.
+fn threads() -> Option<&'static ThreadPool> {
+    static THREADS: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    let started = THREADS.get_or_init(|| {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let builder = ThreadPoolBuilder::new().num_threads(cores.clamp(2, THREADS_MAX) - 1);
+        builder.build().ok()
+    });
+    started.as_ref()
+}
 
 /// Calls `work` with each of these at the same time, as far as there are processors: the first on the caller's thread, the others on
 /// threads that all callers share. Returns when all are done. A panic of one is a panic of the caller.
 pub fn side_by_side<W: Send>(workers: impl IntoIterator<Item = W>, work: impl Fn(W) + Sync) {
     let mut workers = workers.into_iter();
-    let (Some(first), mut second) = (workers.next(), workers.next()) else {
+    let (Some(first), second) = (workers.next(), workers.next()) else {
         return;
     };
-    if second.is_none() {
-        return work(first);
-    }
+    let mut others = second.into_iter().chain(workers).peekable();
+    // A thread of a pool would take up other work of that pool while it waits, and hold for as long what its own work holds: so it does
+    // all of it.
+    let alone = others.peek().is_none() || rayon_core::current_thread_index().is_some();
+    let Some(threads) = (!alone).then(threads).flatten() else {
+        work(first);
+        return others.for_each(work);
+    };
     let work = &work;
-    rayon_core::in_place_scope(|scope| {
-        while let Some(worker) = second {
+    threads.in_place_scope(|scope| {
+        for worker in others {
             scope.spawn(move |_| work(worker));
-            second = workers.next();
         }
         work(first);
     });
@@ -28,12 +51,14 @@ pub fn each<T: Send>(
     items: impl IntoIterator<Item = T, IntoIter: Send>,
     work: impl Fn(T) + Sync,
 ) {
-    let items = Mutex::new(items.into_iter());
+    let items = items.into_iter();
+    let most = items.size_hint().1.unwrap_or(threads);
+    let items = Mutex::new(items);
     let next = || {
         let items = items.lock();
         items.unwrap_or_else(PoisonError::into_inner).next()
     };
-    side_by_side(0..threads.max(1), |_| {
+    side_by_side(0..threads.min(most).clamp(1, THREADS_MAX), |_| {
         while let Some(item) = next() {
             work(item);
         }

@@ -11,6 +11,7 @@
 //! - Where one person can move an answer far, but seldom does: [`SmoothNoise`] with [`SmoothMedian`] and [`TriangleCount`];
 //!   [`ProposeTestRelease`] with [`StableMode`] and [`InterquartileRange`]; [`SubsampleAggregate`].
 //! - Synthetic data over a [`Domain`] of public categories: [`Mwem`].
+//! - [`crew`]: threads that are kept, for long vectors.
 //!
 //! A mechanism takes a [`Secret`](whit_core::Secret) and gives a [`Release`]. Prices and budgets
 //! are not known here; a mechanism describes its [`Event`](whit_core::Event), and others price it.

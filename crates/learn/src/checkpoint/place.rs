@@ -40,8 +40,8 @@ impl Place {
         file(folder, run).symlink_metadata().is_ok()
     }
 
-    /// Tries whether a run of so many parameters could be kept here, before anybody has paid for it: as much as its first checkpoint has is
-    /// written, and taken away. Refused if one was begun here.
+    /// Tries whether the beginning of a run of so many parameters could be kept here, before anybody has paid for it: as much as its first
+    /// checkpoint has is written, and taken away. Later ones may be larger. Refused if one was begun here.
     pub fn probe(&self, parameters: usize) -> Result<()> {
         self.is_free()?;
         // Four bytes for each, and less than a page of other numbers.
@@ -134,8 +134,12 @@ impl Place {
             _ => {}
         }
         let mut file = File::create_new(&part)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
+        let written = file.write_all(bytes).and_then(|()| file.sync_all());
+        if let Err(error) = written {
+            // Half of a checkpoint is of use to nobody, and the disk may be full.
+            let _ = fs::remove_file(&part);
+            return Err(error);
+        }
         Ok(part)
     }
 

@@ -69,25 +69,23 @@ fn the_plain_sum_is_that_of_gradients_that_are_not_clipped() {
 /// Counts the roundings of every term, for batches of all sizes, by the cut that is used.
 #[test]
 fn terms_go_through_at_most_the_roundings_of_the_proof() {
-    for (chained, kept) in [(1, 1), (1, 8), (2, 4), (2, 5), (2, 32)] {
-        let (slots, bound) = (32, |n: usize| {
-            let (m, b) = (32 * chained, usize::div_ceil(kept, chained));
-            n * (m + b + 5)
-        });
-        for n in 1..700 {
+    for network in [mlp(), wide_mlp()] {
+        let (slots, (chain, chains)) = (network.slots(), network.chains());
+        let (Grouping::Joint(together) | Grouping::Loose(together)) = network.grouping();
+        for n in 1..2500 {
             let cut = Cut::new(slots, n);
             let sizes: Vec<usize> = (0..cut.micro_batches).map(|i| cut.rows(i).len()).collect();
             assert_eq!(sizes.iter().sum::<usize>(), n);
             assert!(sizes.iter().all(|&size| size >= 1 && size <= slots));
+            // Each micro-batch is a chain, and those that are carried together are added in their order.
             let mut roundings = 0;
-            for group in sizes.chunks(kept) {
-                let chains: Vec<usize> = group.chunks(chained).map(|c| c.iter().sum()).collect();
-                for (j, &e) in chains.iter().enumerate() {
-                    let later = chains.len() - j;
+            for group in sizes.chunks(together) {
+                for (j, &e) in group.iter().enumerate() {
+                    let later = group.len() - j;
                     roundings += (1..=e).map(|i| e - i + 2 + later).sum::<usize>();
                 }
             }
-            assert!(2 * roundings <= bound(n), "{n} examples, {kept} kept");
+            assert!(2 * roundings <= n * (chain + chains + 5), "{n} examples");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! **One position.** The gradient of the weights is `δ ⊗ a`, so its squared norm is `|a|² |δ|²`, and with the bias
 //! `(|a|² + 1) |δ|²`: nothing needs to be formed (a ghost norm). The clipped sum is one product, `Δ'ᵀ A` with
 //! `δ'_i = fl(f_i δ_i)`: exactly the sum of `δ'_i ⊗ a_i`, up to the rounding of sums that `clipped_sum` bounds. It is taken over
-//! several micro-batches at once where the weights do not fit in a fast cache, since they are written once for all of them.
+//! several micro-batches at once where the weights do not fit in a fast cache: a few of them stay there while all are summed.
 //! **Several positions.** The gradient `Σ_t δ_t ⊗ a_t` is formed for each example, in floats, and these floats are what is
 //! contributed: a bound by `Σ |a_t| |δ_t|` would not be one by the clip norm.
 

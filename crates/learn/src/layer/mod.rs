@@ -185,7 +185,7 @@ pub trait Layer: Send + Sync {
     /// Instead of `accumulate`: keeps the contributions of a micro-batch until `joint_sum`.
     fn keep(&self, _factors: &[f32], _input: &[f32], _delta: &[f32], _kept: &mut Kept) {}
 
-    /// Writes a piece of the sum of what several micro-batches kept: of each coordinate one chain for each two micro-batches, and
+    /// Writes a piece of the sum of what several micro-batches kept: of each coordinate one chain for each micro-batch, and
     /// these added in their order.
     fn joint_sum(&self, _piece: usize, _kept: &[&Kept], _out: &mut [f32]) {}
 

@@ -1,7 +1,7 @@
 //! How the contributions of micro-batches are added up.
 //!
 //! A small sum stays in the first caches: it is added up over a few micro-batches, one after the other, and carried to the total
-//! (*loosely*). A large one would be read and written for every micro-batch, and so it is taken over several at once (*jointly*),
+//! (*loosely*). A large one would come and go for every micro-batch, and so it is taken over several at once (*jointly*), piece by piece,
 //! after all of them were differentiated. Which of both depends on the network alone.
 
 use super::{Buffers, Network};

@@ -12,7 +12,8 @@
 //! **In which order.** What can be refused for what is public is refused, and with it what the budget has no room for; the folder is made and
 //! tried; the charge is kept; it is settled with what the run promises; the folder is begun, which uses the permit up; rows are read; steps
 //! are counted in the folder before they are taken. A run that stops after the folder was begun goes on from there and pays nothing, since
-//! the ledger knows its number; before that, what was paid is spent. What there is no room for has read and written nothing. A second run of
+//! the ledger knows its number; before that, what was paid is spent. What there is no room for has read and written nothing, unless another
+//! charge takes the room in between: then the folder is there, and empty. A second run of
 //! the same plan is another run, and pays.
 
 mod room;

@@ -1,7 +1,7 @@
 //! # Is there room for a run?
 //! A ledger of concentrated losses adds up two numbers, `rho` and `delta0`, at every level of an account, and a charge must fit into what is
-//! left of both. The share that a cost takes is the largest of `asked / left`, over levels and numbers. A cost fits if and only if its share is
-//! at most one, so if one of two costs fits, the one with the smaller share does; and of costs like it, more fit.
+//! left of both. The share that a cost takes is the largest of `asked / left`, over levels and numbers. Where no cap was lowered below what is
+//! spent, a cost fits if and only if its share is at most one (else none does), so if one of two costs fits, the one with the smaller share does; and of costs like it, more fit.
 
 use whit_accounting::budget::Cost;
 use whit_accounting::reserve::{Account, Entry, Filter, Journal, Outcome, Standing, Unreserved};
