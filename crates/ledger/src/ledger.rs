@@ -254,11 +254,13 @@ impl Journal for Charge<'_> {
 
 fn writer_at(path: &Path, terms: Option<&Terms>) -> Result<Writer<Sqlite>> {
     let path = &real_path(path);
+    // Looked for before the file: whoever is making a ledger makes these after it.
+    let beside = key_path(path).exists() || mark::exists(path);
     if !path.exists() {
         if path.is_symlink() {
             return Err(Error::failed("its path is a symbolic link to nothing"));
         }
-        if key_path(path).exists() || mark::exists(path) {
+        if beside {
             return Err(Error::Emptied);
         }
         if terms.is_none() {
@@ -294,12 +296,11 @@ pub(crate) fn writer_over(
     let (key, name) = key::load(path, &public)?;
     // Looked for after the key: whoever named it had founded the mark.
     if store.mark()?.is_none() {
-        let head = state.head().ok_or(Error::Emptied)?;
         // Without charges, under a new key, a crash came before the mark, and nothing can be missing.
         if name == Name::Proper || state.counts().0 > 0 {
             return Err(Error::MarkMissing);
         }
-        store.found_mark(head)?;
+        store.found_mark()?;
     } else {
         // Somebody may have founded it after this store was opened.
         store.open_mark()?;
@@ -334,8 +335,7 @@ fn create(mut store: Sqlite, state: State, path: &Path, terms: &Terms) -> Result
 impl Writer<Sqlite> {
     /// Makes the mark of what was committed, durably.
     pub(crate) fn found_mark(&mut self) -> Result<()> {
-        let head = self.state().head().ok_or(Error::Emptied)?;
-        self.store_mut().found_mark(head)
+        self.store_mut().found_mark()
     }
 }
 

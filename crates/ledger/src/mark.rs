@@ -9,7 +9,7 @@
 //! wants to deceive puts an old mark back, too: against them only receipts help that were kept elsewhere.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,46 +23,52 @@ use crate::{Error, Result};
 const READ_TRIES: u32 = 20;
 const READ_PAUSE: Duration = Duration::from_millis(2);
 
-/// The file that is written after each commit.
-pub(crate) struct Mark(Option<File>);
+/// The file that is written after each commit, wherever its name leads by then.
+pub(crate) struct Mark(PathBuf);
 
 impl Mark {
     /// The mark of a ledger, which has none yet while it is being made.
-    pub(crate) fn open(ledger: &Path) -> Result<Self> {
-        let mut options = OpenOptions::new();
-        options.write(true);
-        #[expect(clippy::disallowed_methods, reason = "the ledger's own mark")]
-        let opened = options.open(mark_path(ledger));
-        match opened {
-            Ok(file) => Ok(Self(Some(file))),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self(None)),
+    pub(crate) fn open(ledger: &Path) -> Result<Option<Self>> {
+        let mark = Self(mark_path(ledger));
+        match mark.writer(false) {
+            Ok(_) => Ok(Some(mark)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(unwritable(error)),
         }
     }
 
     /// Makes the mark, durably.
     pub(crate) fn found(ledger: &Path, head: Receipt) -> Result<Self> {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false);
-        #[expect(clippy::disallowed_methods, reason = "the ledger's own mark")]
-        let mut file = options.open(mark_path(ledger)).map_err(unwritable)?;
+        let mark = Self(mark_path(ledger));
+        let mut file = mark.writer(true).map_err(unwritable)?;
         let text = text(head);
         let put = file.write_all(text.as_bytes());
         // What stood there may have been longer.
         put.and_then(|()| file.set_len(text.len() as u64))
             .and_then(|()| file.sync_all())
             .map_err(unwritable)?;
-        sync_folder_of(&mark_path(ledger))?;
-        Ok(Self(Some(file)))
+        sync_folder_of(&mark.0)?;
+        Ok(mark)
+    }
+
+    /// Is it still there? Without it nothing more is charged, by processes that had it open neither.
+    pub(crate) fn is_there(&self) -> bool {
+        self.0.symlink_metadata().is_ok()
     }
 
     /// Failing to move a mark on is no failure: the records are kept, and the mark is behind.
-    pub(crate) fn write(&mut self, head: Receipt) {
+    pub(crate) fn write(&self, head: Receipt) {
         let text = text(head);
-        let put = |file: &mut File| file.rewind().and_then(|()| file.write_all(text.as_bytes()));
-        if self.0.as_mut().is_some_and(|file| put(file).is_err()) {
-            self.0 = None;
-        }
+        let _ = self
+            .writer(false)
+            .and_then(|mut file| file.write_all(text.as_bytes()));
+    }
+
+    fn writer(&self, create: bool) -> std::io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(create).truncate(false);
+        #[expect(clippy::disallowed_methods, reason = "the ledger's own mark")]
+        options.open(&self.0)
     }
 }
 
@@ -122,7 +128,7 @@ mod tests {
         let folder = Folder::new("mark");
         let ledger = folder.ledger();
         assert_eq!((read(&ledger), exists(&ledger)), (Ok(None), false));
-        drop(Mark::open(&ledger).expect("may be missing"));
+        assert!(Mark::open(&ledger).expect("may be missing").is_none());
         assert_eq!((read(&ledger), exists(&ledger)), (Ok(None), false));
         let first = Receipt {
             sequence: 2,
@@ -130,7 +136,8 @@ mod tests {
         };
         drop(Mark::found(&ledger, first).expect("writable"));
         assert_eq!((read(&ledger), exists(&ledger)), (Ok(Some(first)), true));
-        let mut mark = Mark::open(&ledger).expect("writable");
+        let mark = Mark::open(&ledger).expect("writable").expect("founded");
+        assert!(mark.is_there());
         for sequence in [1, 12, u64::MAX, 3] {
             let head = Receipt {
                 sequence,

@@ -104,22 +104,27 @@ impl Sqlite {
             Ok(()) if access == Access::Write => {
                 store.run("COMMIT")?;
                 store.files = Some(Files::at(&store.path)?);
-                store.mark = Some(Mark::open(&store.path)?);
+                store.mark = Mark::open(&store.path)?;
             }
             _ => store.abort(),
         }
         checked.map(|()| store)
     }
 
-    /// Makes the mark anew, durably.
-    pub(crate) fn found_mark(&mut self, head: Receipt) -> Result<()> {
-        self.mark = Some(Mark::found(&self.path, head)?);
+    /// Makes the mark anew, durably: that of the last commit, which nobody can follow with another meanwhile.
+    pub(crate) fn found_mark(&mut self) -> Result<()> {
+        self.begin()?;
+        let head = self.head();
+        let founded =
+            head.and_then(|head| Mark::found(&self.path, head.ok_or(Error::Emptied)?.head));
+        self.abort();
+        self.mark = Some(founded?);
         Ok(())
     }
 
     /// Opens the mark that is there by now.
     pub(crate) fn open_mark(&mut self) -> Result<()> {
-        self.mark = Some(Mark::open(&self.path)?);
+        self.mark = Mark::open(&self.path)?;
         Ok(())
     }
 
@@ -279,10 +284,13 @@ impl Store for Sqlite {
             };
             put().map_err(translate)?;
         }
+        if self.mark.as_ref().is_some_and(|mark| !mark.is_there()) {
+            return Err(Error::MarkMissing);
+        }
         self.run("COMMIT")?;
         // What went into a log that nobody will read is not durable.
         self.check_files()?;
-        if let Some((mark, SignedHead { head, .. })) = self.mark.as_mut().zip(head) {
+        if let Some((mark, SignedHead { head, .. })) = self.mark.as_ref().zip(head) {
             mark.write(*head);
         }
         Ok(())

@@ -281,6 +281,20 @@ fn flipped_bits_of_the_file_are_harmless_or_stop_the_start() {
     assert!(stopped > 100, "{stopped}");
 }
 
+/// Whoever makes a ledger may be late with its mark: others have charged meanwhile, and it must not be thrown back.
+#[test]
+fn a_mark_that_is_founded_late_is_that_of_the_last_commit() {
+    let folder = Folder::new("late");
+    let path = folder.ledger();
+    let mut late = Sqlite::open(&path, Access::Write).expect("a ledger");
+    hundred(&path);
+    let (records, head) = rows(&path);
+    late.found_mark().expect("writable");
+    let marked = crate::mark::read(&path).expect("readable");
+    assert_eq!(marked, Some(head.head));
+    assert_eq!(head.head.sequence, records.len() as u64);
+}
+
 #[test]
 fn a_file_that_is_something_else_is_refused() {
     let folder = Folder::new("other");

@@ -154,9 +154,11 @@ pub fn show(path: &Path, first: u64, last: u64) -> Result<Vec<Shown>> {
 }
 
 fn open(path: &Path) -> Result<Sqlite> {
+    // Looked for before the file: whoever is making a ledger makes these after it.
+    let beside = key::key_path(path).exists() || mark::exists(path);
     if path.exists() {
         Sqlite::open(path, Access::Read)
-    } else if key::key_path(path).exists() || mark::exists(path) {
+    } else if beside {
         Err(Error::Emptied)
     } else {
         Err(Error::Missing)

@@ -246,6 +246,41 @@ fn without_its_mark_a_ledger_is_not_used() {
     }
 }
 
+/// The name of a new key heals what a crash has left, and no ledger that was charged.
+#[test]
+fn a_charged_ledger_without_a_mark_is_never_one_that_is_being_made() {
+    let folder = Folder::new("renamed-key");
+    let ledger = Ledger::open(&folder.ledger(), &terms(10.0)).unwrap();
+    let _ = reserve(&ledger, &event(1, 2), &shop()).unwrap();
+    drop(ledger);
+    fs::rename(folder.key(), folder.0.join("whit.ledger.key.new")).unwrap();
+    fs::remove_file(folder.0.join("whit.ledger.mark")).unwrap();
+    let opened = Ledger::open(&folder.ledger(), &terms(10.0)).err();
+    assert_eq!(opened, Some(Error::MarkMissing));
+}
+
+/// Of handles that are open: one whose mark is gone charges nothing more, and one whose mark was replaced goes on with that.
+#[test]
+fn open_handles_need_the_mark_and_move_the_one_that_is_there() {
+    let folder = Folder::new("mark-in-use");
+    let mark = folder.0.join("whit.ledger.mark");
+    let ledger = Ledger::open(&folder.ledger(), &terms(10.0)).unwrap();
+    let _ = reserve(&ledger, &event(1, 2), &shop()).unwrap();
+    let first = fs::read(&mark).unwrap();
+    // Replaced by a copy of itself, as who restores one does.
+    let copy = folder.0.join("copy");
+    fs::write(&copy, &first).unwrap();
+    fs::rename(&copy, &mark).unwrap();
+    let _ = reserve(&ledger, &event(1, 4), &shop()).unwrap();
+    assert_ne!(fs::read(&mark).unwrap(), first);
+    fs::rename(&mark, &copy).unwrap();
+    assert!(reserve(&ledger, &event(1, 8), &shop()).is_err());
+    drop(ledger);
+    fs::rename(&copy, &mark).unwrap();
+    let ledger = Ledger::open(&folder.ledger(), &terms(10.0)).unwrap();
+    assert_eq!(spent(&ledger), 0.75);
+}
+
 #[test]
 fn a_copy_for_auditors_says_what_is_not_beside_it() {
     let folder = Folder::new("copied");
@@ -415,7 +450,7 @@ fn a_crash_while_a_ledger_is_made_leaves_one_that_opens() {
     assert!(folder.key().exists() && !waiting.exists());
     // The same, before there was a mark, or with half of one.
     let mark = folder.0.join("whit.ledger.mark");
-    for half in [None, Some("")] {
+    for half in [None, Some(""), Some("00000000000000000002-ab")] {
         fs::rename(folder.key(), &waiting).unwrap();
         fs::remove_file(&mark).unwrap();
         if let Some(half) = half {
