@@ -131,15 +131,43 @@ mod tests {
         );
     }
 
+    /// A fault of any kind.
+    #[derive(Debug)]
+    struct Any(FaultKind);
+
+    impl std::fmt::Display for Any {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("b")
+        }
+    }
+
+    impl std::error::Error for Any {}
+
+    impl whit::core::Fault for Any {
+        fn kind(&self) -> FaultKind {
+            self.0
+        }
+
+        fn code(&self) -> &'static str {
+            "a"
+        }
+
+        fn suggestion(&self) -> String {
+            "c".into()
+        }
+    }
+
     #[test]
     fn every_kind_has_its_exit_code() {
-        let codes = [
-            Failure::invalid("a", "b", "c"),
-            Failure::refused("a", "b", "c"),
-            Failure::refused("ledger_damaged", "b", "c"),
-            Failure::bug("a", "b", "c"),
-        ]
-        .map(|failure| exit_code(&failure));
-        assert_eq!(codes, [1, 2, 4, 4]);
+        for (kind, code) in [
+            (FaultKind::Invalid, 1),
+            (FaultKind::Refused, 2),
+            (FaultKind::Exhausted, 3),
+            (FaultKind::Bug, 4),
+        ] {
+            assert_eq!(exit_code(&Failure::new(&Any(kind))), code, "{kind:?}");
+        }
+        let damaged = Failure::refused("ledger_damaged", "b", "c");
+        assert_eq!(exit_code(&damaged), 4);
     }
 }

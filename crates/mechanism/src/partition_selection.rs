@@ -49,6 +49,8 @@ pub struct PartitionSelection<R: Relation> {
     keys_max: u32,
     /// For 1, 2, … units; with more a key is always shown.
     curve: Vec<Bernoulli>,
+    /// The first number of units with which a key is shown at least every other time.
+    units_half: u64,
     other: Other<R>,
 }
 
@@ -69,10 +71,13 @@ impl<R: Relation> PartitionSelection<R> {
                 max: CURVE_MAX,
             });
         };
+        let half = Ratio::power_of_two(-1);
+        let below = curve.iter().take_while(|shown| shown.ratio() < &half);
         Ok(Self {
             epsilon,
             delta,
             keys_max,
+            units_half: below.count() as u64 + 1,
             curve: curve.iter().map(Bernoulli::new).collect(),
             other: Other(None),
         })
@@ -82,6 +87,16 @@ impl<R: Relation> PartitionSelection<R> {
     pub fn with_other(self, noise: &Noise) -> Self {
         let other = Other::new(noise, self.keys_max);
         Self { other, ..self }
+    }
+
+    /// The first number of units with which a key is shown with probability at least one half.
+    pub fn units_half(&self) -> u64 {
+        self.units_half
+    }
+
+    /// The first number of units with which a key is always shown.
+    pub fn units_always(&self) -> u64 {
+        self.curve.len() as u64 + 1
     }
 
     /// What an accountant needs to know.
@@ -305,6 +320,49 @@ mod tests {
         // Teeth: a twin that counts three rows of a unit as three units.
         let (lower, _) = rate(&selection(1.0, d, 1), keys, 3, 622);
         assert!(lower > 5.0 * d, "{lower}");
+    }
+
+    /// A straight line, where every number is known; and about `(2/ε) ln(ε/2δ)` units, also for deltas that are lost beside a one.
+    #[test]
+    fn thresholds_are_those_of_the_curve() {
+        for (e, d, half, always) in [
+            (0.0, 0.25, 2, 4),
+            (0.0, 0.125, 4, 8),
+            (1.0, 0.9, 1, 2),
+            (1.0, 0.5, 1, 2),
+        ] {
+            let of = selection(e, d, 1);
+            assert_eq!((of.units_half(), of.units_always()), (half, always), "{d}");
+        }
+        for (e, d) in [(1.0, 1e-6), (0.5, 1e-17), (1.0, 1e-18), (0.1, 1e-300)] {
+            let of = selection(e, d, 1);
+            let about = 2.0 / e * (e / (2.0 * d)).ln();
+            let near = |units: u64, about: f64| (units as f64 - about).abs() <= 3.0 + 0.02 * about;
+            assert!(near(of.units_always(), about), "{e} {d}: {about}");
+            assert!(near(of.units_half(), about / 2.0), "{e} {d}: {about}");
+        }
+    }
+
+    /// What is drawn agrees: with one unit less a key is shown less than every other time, or not always.
+    #[test]
+    fn thresholds_are_those_of_what_is_drawn() {
+        let of = selection(0.25, 1e-3, 1);
+        let shown = |count: u64, seed_of: u64| {
+            let units: BTreeMap<u64, u64> = (0..20_000).map(|key| (key, count)).collect();
+            let release = of.release(Secret::new(units), &mut Seeded::new(seed(seed_of)));
+            release.expect("entropy").value().shown.len() as u64
+        };
+        let alpha = || Alpha::new(ALPHA).expect("a level");
+        let (half, always) = (of.units_half(), of.units_always());
+        let upper = clopper_pearson_upper(shown(half, 627), 20_000, alpha()).expect("counts");
+        let lower = clopper_pearson_lower(shown(half - 1, 628), 20_000, alpha()).expect("counts");
+        assert!(upper >= 0.5 && lower < 0.5, "{upper} {lower}");
+        assert_eq!(shown(always, 629), 20_000);
+        assert!(shown(always - 1, 630) < 20_000);
+        // Teeth: two units away it is not every other time any more.
+        let lower = clopper_pearson_lower(shown(half + 1, 631), 20_000, alpha()).expect("counts");
+        let upper = clopper_pearson_upper(shown(half - 2, 632), 20_000, alpha()).expect("counts");
+        assert!(lower > 0.5 && upper < 0.5, "{lower} {upper}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use whit_mechanism::Additive;
 use crate::analyze::{Keys, Measured};
 use crate::engine::Width;
 use crate::error::{Error, Result};
-use crate::plan::after::{NoisyRow, Trait, apply, traits_after};
+use crate::plan::after::{NoisyRow, Trait, apply, traits_after, whole_ends};
 use crate::rewrite::{HashKey, PrivatePlan, UNITS};
 use crate::table::Tables;
 use crate::value::{Cell, Kind, Value};
@@ -34,8 +34,8 @@ pub struct Answer {
     pub columns: Vec<AnswerColumn>,
     /// The rows.
     pub rows: Vec<Vec<Value>>,
-    /// For each cell that is noisy, or computed from one noisy number and public ones by `+`, `-`, `*` and `/`, an interval that holds the value without noise, with the
-    /// confidence that was asked for. What the caps and clamps left out is not in it.
+    /// For each cell that is noisy, or computed from one noisy number and public ones by `+`, `-`, `*` and `/`, an interval that holds
+    /// the value without noise, with the confidence that was asked for. What the caps and clamps left out is not in it.
     pub intervals: Vec<Vec<Option<[f64; 2]>>>,
 }
 
@@ -221,21 +221,21 @@ fn estimate(
     match measured {
         Measured::Count(_) | Measured::Units => {
             // What saturates, saturates with its interval.
-            let ends = around(first, confidence).map(|end| narrow(end) as f64);
+            let ends = whole_ends(around(first, confidence).map(narrow));
             (Cell::Int(narrow(first)), ends)
         }
         Measured::Sum(fixed, _) => {
-            let ends = around(first, confidence).map(|end| match fixed.whole {
-                true => narrow(end) as f64,
-                false => fixed.bounds.grid().value(end),
+            let ends = around(first, confidence);
+            if fixed.whole {
+                return (Cell::Int(narrow(first)), whole_ends(ends.map(narrow)));
+            }
+            let grid = fixed.bounds.grid();
+            let ends = ends.map(|end| match fixed.kind {
+                Kind::Int => grid.value(end).clamp(i64::MIN as f64, i64::MAX as f64),
+                _ => grid.value(end),
             });
-            let cell = if fixed.whole {
-                Cell::Int(narrow(first))
-            } else {
-                // Of one kind whatever the grid, so that what follows the noise can compare.
-                Cell::real(fixed.bounds.grid().value(first)).cast(fixed.kind)
-            };
-            (cell, ends)
+            // Of one kind whatever the grid, so that what follows the noise can compare.
+            (Cell::real(grid.value(first)).cast(fixed.kind), ends)
         }
         Measured::Mean(fixed, _) => {
             let (above, below) = (first, noisy.get(1).copied().unwrap_or(0));

@@ -16,7 +16,7 @@
 use std::sync::Mutex;
 
 use datafusion::logical_expr::LogicalPlan;
-use whit_core::{AddRemove, Event};
+use whit_core::{AddRemove, Event, Fault, FaultKind};
 use whit_mechanism::{Additive, PartitionSelection};
 
 use crate::analyze::{Keys, StablePlan};
@@ -60,6 +60,7 @@ const EPSILON_SMALL: f64 = 1e-9;
 fn too_small(error: Error, request: &Request) -> Error {
     match error {
         Error::Refused { .. } => error,
+        _ if error.kind() == FaultKind::Bug => error,
         _ if request.epsilon().value() < EPSILON_SMALL => refused(
             "epsilon_too_small",
             format!(
@@ -164,5 +165,34 @@ impl std::fmt::Debug for PrivatePlan {
             .field("contribution", &self.stable.contribution)
             .field("event", &self.event)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::request::Asked;
+
+    #[test]
+    fn a_small_epsilon_excuses_no_bug() {
+        let catalog = "[dataset]\nid = \"d\"\n[budget]\nepsilon = 1\n\
+             [table.t]\nsource = \"t.csv\"\nunit = \"u\"\n";
+        let catalog = Catalog::parse(catalog).expect("a catalog");
+        let asked = Asked {
+            epsilon: whit_core::Epsilon::new(1e-30).ok(),
+            ..Asked::default()
+        };
+        let request = Request::new(asked, &catalog).expect("a request");
+        let code = |error: Error| too_small(error, &request).code();
+        let invariant = "it holds";
+        assert_eq!(code(Error::Bug { invariant }), "bug");
+        assert_eq!(code(refused("rule", "", "")), "rule");
+        let domain = whit_core::Error::OutOfDomain {
+            what: "epsilon",
+            given: "0".into(),
+            domain: "more",
+        };
+        assert_eq!(code(domain.into()), "epsilon_too_small");
     }
 }

@@ -1,7 +1,7 @@
 //! # A question, room by room
 //! A [`Session`] ties a catalog, its tables and its ledger together. [`Session::query`] is the path of every private answer, as
-//! nine calls: units, parse, analyze, rewrite, price, reserve, execute, release, settle. Each takes what the one before made, and
-//! none can be left out: an answer needs a permit, a permit needs a journal, and a permit runs the plan it was paid for.
+//! nine calls: units, parse, analyze, rewrite, which make its plan, and price, reserve, execute, release, settle. Each takes what the
+//! one before made, and none can be left out: an answer needs a permit, a permit needs a journal, and a permit runs the plan it was paid for.
 //!
 //! ```
 //! use whit::session::{Asked, Catalog, Question, Session};
@@ -91,7 +91,7 @@ pub use whit_sql::{
     catalog, header,
 };
 
-use error::Begun;
+use error::{Begun, Keys};
 use reply::Stored;
 use turn::{QuestionHash, Turns};
 
@@ -158,49 +158,52 @@ impl Session {
     /// A private answer with its error bars, paid before a row is read.
     pub fn query(&self, question: &Question, entropy: &mut impl Entropy) -> Result<Reply> {
         let account = self.account(question.analyst.as_deref())?;
-        let answered = self.answer(question, &account, entropy);
-        answered.map_err(|error| self.advise(error, &account))
+        let plan = self.plan(question, &account)?;
+        let answered = self.answer(&plan, question.confidence, &account, entropy);
+        answered.map_err(|error| self.advise(error, Keys::of(&plan), &account))
+    }
+
+    /// What a question becomes, or what would pass.
+    fn plan(&self, question: &Question, account: &Account) -> Result<PrivatePlan> {
+        let planned = plan(&self.catalog, &self.tables, question);
+        // A statement without a plan fails for its keys, if it is for want of a delta.
+        planned.map_err(|error| self.advise(error, Keys::Private, account))
     }
 
     fn answer(
         &self,
-        question: &Question,
+        plan: &PrivatePlan,
+        confidence: Confidence,
         account: &Account,
         entropy: &mut impl Entropy,
     ) -> Result<Reply> {
-        // Up to the price everything is a function of the statement, the catalog and public tables.
-        let request = Request::new(question.asked, &self.catalog)?;
-        let statement = Statement::parse(&question.sql, &self.tables)?;
-        let stable = StablePlan::analyze(statement, &request, &self.tables)?;
-        let plan = PrivatePlan::rewrite(stable, &request, &self.tables)?;
-        let charge = self.price(&plan)?;
+        let charge = self.price(plan)?;
         // An answer that left already says nothing new. Who asks the same at the same time waits for it.
-        let same = self.identify(&plan, question.confidence, account);
+        let same = self.identify(plan, confidence, account);
         let _turn = self.turns.take(same);
-        let permit = match self.reserve(&plan, same, account)? {
+        let permit = match self.reserve(plan, same, account)? {
             Paid::Now(permit) => permit,
             Paid::Before(stored, receipt) => {
                 let remaining = self.remaining(account)?;
-                return Ok(Reply::reused(*stored, &plan, remaining, receipt));
+                return Ok(Reply::reused(*stored, plan, remaining, receipt));
             }
         };
         let charged = permit.sequence();
-        let executed = execute(&plan, &self.tables, permit, entropy);
+        let executed = execute(plan, &self.tables, permit, entropy);
         let (secrets, redeemed) = self.or_suspend(charged, executed)?;
-        let released = secrets.release(question.confidence, entropy);
+        let released = secrets.release(confidence, entropy);
         let answer = self.or_suspend(charged, released)?;
         let stored = Stored { answer, charge };
         let settled = (self.ledger).settle_and_stand(redeemed, &stored.text(), account);
         let (receipt, standings) = settled?;
         let remaining = Remaining::new(&standings);
-        Ok(Reply::fresh(stored, &plan, remaining, receipt))
+        Ok(Reply::fresh(stored, plan, remaining, receipt))
     }
 
     /// What a question would cost and how far off its answer would be. Reads no private row, charges nothing.
     pub fn explain(&self, question: &Question) -> Result<Explained> {
         let account = self.account(question.analyst.as_deref())?;
-        let planned = plan(&self.catalog, &self.tables, question);
-        let plan = planned.map_err(|error| self.advise(error, &account))?;
+        let plan = self.plan(question, &account)?;
         let charge = self.price(&plan)?;
         let standings = self.ledger.standings(&account)?;
         Ok(Explained {
@@ -212,12 +215,10 @@ impl Session {
     }
 
     /// A refusal for want of a delta, with one that would pass.
-    fn advise(&self, error: Error, account: &Account) -> Error {
-        let terms = terms(&self.catalog);
-        match self.ledger.standings(account) {
-            Ok(standings) => error.about_delta(terms.mode, Begun::Already, &standings),
-            Err(_) => error,
-        }
+    fn advise(&self, error: Error, keys: Keys, account: &Account) -> Error {
+        let mode = mode(self.catalog.budget().1);
+        let standings = || self.ledger.standings(account).ok();
+        error.about_delta(keys, mode, Begun::Already, standings)
     }
 
     /// What is left for whoever asks, at every level.
@@ -373,7 +374,9 @@ pub fn rehearse(catalog: &Catalog, folder: &Path, question: &Question) -> Result
         }
     }
     let planned = plan(catalog, &tables, question);
-    let plan = planned.map_err(|error| error.about_delta(mode, Begun::NotYet, &standings))?;
+    let advise =
+        |error: Error| error.about_delta(Keys::Private, mode, Begun::NotYet, || Some(standings));
+    let plan = planned.map_err(advise)?;
     let delta = plan.request().delta();
     Filter::new(mode).with_delta(delta).cost(plan.event())?;
     Ok(())

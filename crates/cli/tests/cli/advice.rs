@@ -87,18 +87,17 @@ fn refused_statements_make_no_ledger() {
             ["--epsilon", "1e-30"],
             "epsilon_too_small",
         ),
-        ("SELECT COUNT(*) FROM t", ["--analyst", "ann\n"], "bad_name"),
+        (
+            "SELECT COUNT(*) FROM t",
+            ["--analyst", "ann\n"],
+            "out_of_domain",
+        ),
         (BY_X, ["--epsilon", "1"], "keys_need_delta"),
     ] {
         let run = wards.query(sql, &more);
         assert!(run.code == 1 || run.code == 2, "{sql}: {}", run.stderr);
-        if code != "bad_name" {
-            assert!(
-                run.stderr.starts_with(&format!("error[{code}]")),
-                "{}",
-                run.stderr
-            );
-        }
+        let begin = format!("error[{code}]: ");
+        assert!(run.stderr.starts_with(&begin), "{}", run.stderr);
         assert!(
             !wards.has("whit.ledger") && !wards.has("whit.ledger.key"),
             "{sql}"
@@ -225,6 +224,23 @@ fn a_ledger_without_delta_says_what_its_owner_must_do() {
     wards.told(&["ledger", "cap"], "ledger_without_delta");
 }
 
+/// A delta that buys nothing is left out; keys have nothing to do with it.
+#[test]
+fn a_delta_that_only_noise_wants_is_left_out() {
+    let wards = Wards::new();
+    let sums: Vec<String> = (0..30).map(|more| format!("SUM(x + {more})")).collect();
+    let sql = format!("SELECT {} FROM t", sums.join(", "));
+    let run = wards.query(&sql, &["--delta", "1e-6"]);
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    assert!(
+        run.stderr.contains("hint: leave --delta out"),
+        "{}",
+        run.stderr
+    );
+    assert!(!run.stderr.contains("key"), "{}", run.stderr);
+    assert_eq!(wards.query(&sql, &[]).code, 0);
+}
+
 #[test]
 fn headers_do_not_depend_on_rows() {
     let wards = Wards::new();
@@ -264,6 +280,11 @@ fn answers_say_what_their_intervals_do_not() {
         ),
         ("SELECT COUNT(*) + 1 FROM t", vec![]),
         ("SELECT AVG(x) / COUNT(*) FROM t", vec![unbounded]),
+        ("SELECT COUNT(*) % 7 FROM t", vec![unbounded]),
+        (
+            "SELECT CASE WHEN COUNT(*) > 3 THEN 1 ELSE 2 END FROM t",
+            vec![unbounded],
+        ),
     ] {
         let told = |run: Run| run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         let texts = [
@@ -286,20 +307,39 @@ fn answers_say_what_their_intervals_do_not() {
 #[test]
 fn what_saturates_saturates_with_its_interval() {
     let wards = Wards::new();
-    // With so much noise, most counts are beyond 64 bits.
-    for number in 0..8 {
-        let sql = format!("SELECT COUNT(*), SUM(x) FROM t WHERE x <> {number}");
-        let found = answer(&wards.query(&sql, &["--epsilon", "1e-19", "--format", "json"]));
-        for at in 0..2 {
-            let value = found["rows"][0][at].as_i64().expect("an integer") as f64;
-            let end = |side: usize| found["intervals"][0][at][side].as_f64().expect("a number");
-            assert!(end(0) <= value && value <= end(1), "{found}");
-            assert!(
-                end(0) >= i64::MIN as f64 && end(1) <= i64::MAX as f64,
-                "{found}"
-            );
-        }
+    // With so much noise, most numbers are beyond 64 bits. The last is on a grid whose steps are no ones.
+    let checks = [
+        ("COUNT(*)", "1e-19"),
+        ("SUM(x)", "1e-19"),
+        ("SUM(x * 200000000000000000)", "0.1"),
+    ];
+    for ((column, epsilon), number) in checks
+        .iter()
+        .flat_map(|check| (0..8).map(move |n| (check, n)))
+    {
+        let sql = format!("SELECT {column} FROM t WHERE x <> {number}");
+        let found = answer(&wards.query(&sql, &["--epsilon", epsilon, "--format", "json"]));
+        let value = found["rows"][0][0].as_i64().expect("an integer") as f64;
+        let end = |side: usize| found["intervals"][0][0][side].as_f64().expect("a number");
+        assert!(end(0) <= value && value <= end(1), "{found}");
+        assert!(
+            end(0) >= i64::MIN as f64 && end(1) <= i64::MAX as f64,
+            "{found}"
+        );
     }
+}
+
+/// A mean may be zero, and then ends of intervals are zero, and not beside it.
+#[test]
+fn ends_that_are_zero_are_printed_as_zero() {
+    let wards = Wards::new();
+    let sql = "SELECT AVG(x) * 1.0 AS m FROM t";
+    let run = wards.query(sql, &["--epsilon", "1e-6", "--format", "csv"]);
+    let (_, row) = run.stdout.trim_end().split_once('\n').expect("a row");
+    assert_eq!(row.split(',').nth(1), Some("0"), "{row}");
+    let shown = wards.query(sql, &["--epsilon", "1e-6"]).stdout;
+    let cell = shown.lines().nth(1).expect("a row");
+    assert!(cell.contains(" (0.0 to ") && !cell.contains('-'), "{cell}");
 }
 
 #[test]

@@ -88,12 +88,49 @@ fn holds(folder: &std::path::Path, receipts: &BTreeSet<String>) {
     assert_eq!(report["receipts_found"], receipts.len());
 }
 
+/// A folder with a catalog and a table, and no ledger yet.
+fn fresh() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("whit.toml"), CATALOG).expect("written");
+    fs::write(folder.path().join("t.csv"), "u,x\na,1\nb,2\nc,3\n").expect("written");
+    folder
+}
+
+/// Processes that make a ledger together, and are killed at it: whatever they leave behind, the next one goes on with.
+#[test]
+fn a_ledger_that_was_being_made_goes_on() {
+    let mut random = SplitMix(2);
+    let mut usual = Duration::ZERO;
+    for round in 0..kills() / 10 {
+        let (folder, begin) = (fresh(), std::time::Instant::now());
+        let mut children: Vec<Child> = match round {
+            // One that is left alone shows how long it takes.
+            0 => Vec::new(),
+            _ => (1..4).map(|number| start(folder.path(), number)).collect(),
+        };
+        for child in &mut children {
+            std::thread::sleep(usual.mul_f64(0.7 * random.share()));
+            let _ = child.kill();
+        }
+        for child in children {
+            child.wait_with_output().expect("it ends");
+        }
+        let last = start(folder.path(), 0).wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&last.stdout).into_owned();
+        assert!(last.status.success(), "{said}");
+        let (charges, spent) = verify(folder.path());
+        assert!((1..=4).contains(&charges));
+        assert_eq!(spent, charges as f64 * EPSILON);
+        if round == 0 {
+            usual = begin.elapsed();
+        }
+    }
+}
+
 #[test]
 fn nothing_is_lost_and_nothing_is_spent_twice() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = fresh();
     let folder = folder.path();
-    fs::write(folder.join("whit.toml"), CATALOG).expect("written");
-    fs::write(folder.join("t.csv"), "u,x\na,1\nb,2\nc,3\n").expect("written");
     let mut random = SplitMix(1);
     // One that is left alone makes the ledger, and shows how long a statement takes here.
     let begin = std::time::Instant::now();

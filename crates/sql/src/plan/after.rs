@@ -166,7 +166,7 @@ fn project(columns: &[Term], traits: &[Trait], row: &NoisyRow) -> NoisyRow {
 }
 
 /// The interval of what is computed from one noisy number: the term at the ends of that number's interval, between which it goes only
-/// up or only down. Floats are rounded, so ends that are no whole numbers move outward by a step.
+/// up or only down. Floats are rounded, so their ends move outward by a step; zero is where it is.
 fn moved(term: &Term, traits: &[Trait], row: &NoisyRow) -> Option<[f64; 2]> {
     let Trait::Bounded(Some(at)) = trait_of(term, traits) else {
         return None;
@@ -180,17 +180,35 @@ fn moved(term: &Term, traits: &[Trait], row: &NoisyRow) -> Option<[f64; 2]> {
             true => Cell::Int(end as i64),
             false => Cell::Real(end),
         };
-        let value = term.evaluate(&cells.as_slice());
-        Some((value.number()?, matches!(value, Cell::Int(_))))
+        Some(term.evaluate(&cells.as_slice()).into_value())
     };
-    let ((one, exact), (two, _)) = (value(ends[0])?, value(ends[1])?);
-    let (low, high) = (one.min(two), one.max(two));
-    let ends = if exact {
-        [low, high]
-    } else {
-        [low.next_down(), high.next_up()]
+    let ends = match (value(ends[0])?, value(ends[1])?) {
+        (Cell::Int(one), Cell::Int(two)) => whole_ends([one.min(two), one.max(two)]),
+        (one, two) => {
+            let (one, two) = (one.number()?, two.number()?);
+            let outward = |end: f64, beside: f64| if end == 0.0 { 0.0 } else { beside };
+            let (low, high) = (one.min(two), one.max(two));
+            [outward(low, low.next_down()), outward(high, high.next_up())]
+        }
     };
     ends.iter().all(|end| end.is_finite()).then_some(ends)
+}
+
+/// As floats, of which none is inside: beyond 2^53 not every whole number is a float.
+pub(crate) fn whole_ends([low, high]: [i64; 2]) -> [f64; 2] {
+    let (below, above) = (low as f64, high as f64);
+    [
+        if below as i128 > i128::from(low) {
+            below.next_down()
+        } else {
+            below
+        },
+        if (above as i128) < i128::from(high) {
+            above.next_up()
+        } else {
+            above
+        },
+    ]
 }
 
 /// What is known of a column's intervals before there are rows.
@@ -357,6 +375,33 @@ mod tests {
         // Of nothing there is no interval, whatever the plan says.
         let nothing = two(Divide, column(1), number(0));
         assert_eq!(project(&[nothing], &TRAITS, &row()).intervals, [None]);
+    }
+
+    /// Whole numbers that no float is go to the floats around them, and zero stays.
+    #[test]
+    fn ends_are_never_inside() {
+        const BEYOND: i64 = (1 << 53) + 1;
+        let plus = |at, more| Term::Arithmetic(Arithmetic::Add, column(at), number(more));
+        let check = |term: Term, row: &NoisyRow, expected: [f64; 2]| {
+            let found = project(&[term], &TRAITS, row).intervals[0];
+            assert_eq!(found, Some(expected));
+            assert!(found.is_some_and(|ends| {
+                ends.iter().all(|end| end.to_bits() != (-0.0_f64).to_bits())
+            }));
+        };
+        let (below, above) = ((BEYOND - 1) as f64, (BEYOND + 1) as f64);
+        let mut row = row();
+        row.intervals[1] = Some([0.0, 0.0]);
+        check(plus(1, BEYOND), &row, [below, above]);
+        check(plus(1, -BEYOND), &row, [-above, -below]);
+        check(plus(1, BEYOND + 1), &row, [above, above]);
+        let most = i64::MAX as f64;
+        check(plus(1, i64::MAX), &row, [most.next_down(), most]);
+        check(plus(1, i64::MIN), &row, [-most, -most]);
+        row.intervals[2] = Some([0.0, 1.0]);
+        let twice = |by| Term::Arithmetic(Arithmetic::Multiply, column(2), number(by));
+        check(twice(2), &row, [0.0, 2.0_f64.next_up()]);
+        check(twice(-2), &row, [(-2.0_f64).next_down(), 0.0]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct Explanation {
     pub notes: Vec<&'static str>,
 }
 
-/// Up to rounding, by how many units a private key is shown. A function of epsilon, delta and bounds alone.
+/// By how many units a private key is shown. A function of epsilon, delta and bounds alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct KeyThreshold {
@@ -40,31 +40,6 @@ pub struct KeyThreshold {
     pub units_half: u64,
     /// From so many units on it is always shown.
     pub units_always: u64,
-}
-
-/// Curves are followed up to here: as far as a selection has one.
-const UNITS_MAX: u64 = 1 << 24;
-
-impl KeyThreshold {
-    /// The curve of [`PartitionSelection`](whit_mechanism::PartitionSelection), in floats.
-    fn new(epsilon: f64, delta: f64) -> Option<Self> {
-        let growth = epsilon.exp();
-        let (mut shown, mut half) = (0.0_f64, None);
-        for units in 1..=UNITS_MAX {
-            let next = growth.mul_add(shown, delta);
-            shown = next.min(1.0 - (1.0 - shown - delta) / growth);
-            if shown >= 0.5 {
-                half.get_or_insert(units);
-            }
-            if shown >= 1.0 {
-                return Some(Self {
-                    units_half: half?,
-                    units_always: units,
-                });
-            }
-        }
-        None
-    }
 }
 
 /// The noise of one aggregate.
@@ -139,15 +114,11 @@ impl PrivatePlan {
     }
 
     fn threshold(&self) -> Option<KeyThreshold> {
-        let event = self.selection.as_ref()?.event();
-        let each = match event.mechanism() {
-            Mechanism::Composition(parts) => parts.first()?,
-            alone => alone,
-        };
-        let Mechanism::PartitionSelection { epsilon, delta } = each else {
-            return None;
-        };
-        KeyThreshold::new(epsilon.to_f64_down(), delta.ratio().to_f64_down())
+        let selection = self.selection.as_ref()?;
+        Some(KeyThreshold {
+            units_half: selection.units_half(),
+            units_always: selection.units_always(),
+        })
     }
 
     /// For each column of the answer, whether its cells have intervals. Told before there are rows.
@@ -169,7 +140,7 @@ impl PrivatePlan {
         let is_number = |kind: &Kind| matches!(kind, Kind::Int | Kind::Real);
         let mut columns = traits.iter().zip(&statement.kinds);
         if columns.any(|(found, kind)| *found == Trait::Noisy && is_number(kind)) {
-            caveats.push("what is computed from several noisy numbers, or divided by one, has noise and no interval");
+            caveats.push("a number that is computed from noisy ones has noise and no interval, unless it is one of them plus, minus, times or divided by public numbers");
         }
         caveats
     }
@@ -205,28 +176,5 @@ impl PrivatePlan {
         hash.update(canonical.as_bytes());
         hash.update(self.event().fingerprint());
         hash.finalize().into()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// About `(2/ε) ln(ε/2δ)` units are always enough, and half of them every other time.
-    #[test]
-    fn keys_need_as_many_units_as_the_curve_says() {
-        let found = KeyThreshold::new(1.0, 1e-6).expect("an end");
-        let always = 2.0 * (0.5e6_f64).ln();
-        assert!(
-            (found.units_always as f64 - always).abs() <= 2.0,
-            "{found:?}"
-        );
-        assert!(
-            (found.units_half as f64 - always / 2.0).abs() <= 2.0,
-            "{found:?}"
-        );
-        let one = KeyThreshold::new(1.0, 0.9).expect("an end");
-        assert_eq!((one.units_half, one.units_always), (1, 2));
-        assert_eq!(KeyThreshold::new(0.0, 1e-300), None);
     }
 }

@@ -2,6 +2,7 @@
 
 mod attacks;
 mod bombs;
+mod coverage;
 mod files;
 mod meter;
 mod queries;

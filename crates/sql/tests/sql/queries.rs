@@ -2,6 +2,7 @@
 
 use crate::shop::{Shop, at, with_delta};
 use whit_accounting::price;
+use whit_mechanism::PartitionSelection;
 use whit_sql::{Answer, Asked, Cell, Value};
 
 const CATALOG: &str = r#"
@@ -349,6 +350,32 @@ fn a_plan_explains_itself_without_reading_a_row() {
         inner.iter().all(|note| !note.contains("outer join")),
         "{inner:?}"
     );
+}
+
+/// The threshold that is told is that of the selection that will run: each gets a part of epsilon and delta.
+#[test]
+fn thresholds_are_those_of_the_selection() {
+    let shop = orders();
+    let confidence = whit_core::Confidence::new(0.95).expect("a confidence");
+    let sql = "SELECT country, COUNT(*) FROM orders GROUP BY country";
+    for delta in [1e-6, 1e-18, 1e-250] {
+        let asked = Asked {
+            groups_per_unit: Some(2),
+            rows_per_group: Some(1),
+            ..with_delta(2.0, delta)
+        };
+        let plan = shop.plan(sql, asked).expect("a plan");
+        let found = plan.explain(confidence).threshold.expect("private keys");
+        let epsilon = whit_core::Epsilon::new(0.5).expect("an epsilon");
+        let each = f64::from_bits((delta / 2.0).to_bits() >> 29 << 29);
+        let each = whit_core::Delta::new(each).expect("a delta");
+        let selection =
+            PartitionSelection::<whit_core::AddRemove>::new(epsilon, each, 2).expect("in range");
+        assert_eq!(
+            (found.units_half, found.units_always),
+            (selection.units_half(), selection.units_always())
+        );
+    }
 }
 
 #[test]

@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use thiserror::Error as ThisError;
-use whit_accounting::budget::Mode;
+use whit_accounting::budget::{Mode, Sums};
 use whit_accounting::reserve::{Level, Refusal, Standing, Unreserved};
 use whit_core::{Fault, FaultKind};
+use whit_ledger::verify::{Beside, Report};
+use whit_sql::PrivatePlan;
 
 use crate::stats::short_up;
 
@@ -177,11 +179,20 @@ impl From<Unreserved<whit_ledger::Error>> for Error {
 const DECLARE: &str =
     "declare `values` of the key columns, or LEFT JOIN from a public table of keys";
 
+/// Was nothing ever charged there, for all that is known? Damage may have taken charges away, but then a recovery has closed the budget,
+/// and a copy without its key and mark may be an old one.
+fn is_unused(report: &Report) -> bool {
+    let beside = [report.key, report.mark];
+    report.reserved == 0
+        && report.standings.iter().all(|s| s.spent == Sums::default())
+        && beside.iter().all(|found| *found == Beside::Fits)
+}
+
 /// For the data set of another ledger, or another way to keep it: if nothing was charged there, nothing is lost by beginning anew.
 pub(super) fn or_begin_anew(error: whit_ledger::Error, ledger: &Path) -> Error {
     use whit_ledger::Error::{OtherDataset, OtherMode};
     let other = matches!(error, OtherDataset { .. } | OtherMode { .. });
-    let unused = || whit_ledger::verify(ledger).is_ok_and(|report| report.reserved == 0);
+    let unused = || whit_ledger::verify(ledger).is_ok_and(|report| is_unused(&report));
     if other && unused() {
         let suggestion = format!(
             "{}; nothing was charged here yet, so this ledger may also be deleted, together with its .key and .mark",
@@ -200,6 +211,24 @@ pub(super) enum Begun {
     NotYet,
 }
 
+/// Whose keys an answer shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keys {
+    /// Those of the data, which need a delta.
+    Private,
+    /// Public ones, or none.
+    Public,
+}
+
+impl Keys {
+    pub(super) fn of(plan: &PrivatePlan) -> Self {
+        match plan.groups() {
+            None => Self::Private,
+            Some(_) => Self::Public,
+        }
+    }
+}
+
 /// Two digits of a number, never more than it is.
 fn down(number: f64) -> String {
     let step = 10_f64.powi(number.log10().floor() as i32 - 1);
@@ -212,20 +241,36 @@ fn down(number: f64) -> String {
 }
 
 impl Error {
-    /// The same, and if it is for want of a delta, with one that would pass.
-    pub(super) fn about_delta(self, mode: Mode, begun: Begun, standings: &[Standing]) -> Self {
-        let keys = matches!(&self, Self::Sql(whit_sql::Error::Refused { code, .. }) if *code == "keys_need_delta");
-        let spent =
-            matches!(&self, Self::Refused(Refusal::Exhausted { what, .. }) if *what == "delta");
-        if !keys && !spent {
+    /// The same, and if it is for want of a delta, with one that would pass. `standings` are asked for in that case only.
+    pub(super) fn about_delta(
+        self,
+        keys: Keys,
+        mode: Mode,
+        begun: Begun,
+        standings: impl FnOnce() -> Option<Vec<Standing>>,
+    ) -> Self {
+        let is_about_delta = match &self {
+            Self::Sql(whit_sql::Error::Refused { code, .. }) => *code == "keys_need_delta",
+            Self::Refused(Refusal::Exhausted { what, .. }) => *what == "delta",
+            _ => false,
+        };
+        let found = if is_about_delta { standings() } else { None };
+        let Some(standings) = found else {
             return self;
-        }
+        };
         let left = standings.iter().filter_map(|standing| {
             let left = standing.cap?.remaining(standing.spent).left;
             Some(left.delta.to_f64_down())
         });
         let left = left.fold(f64::INFINITY, f64::min);
+        let has_left = left > 0.0 && left.is_finite();
         let suggestion = match (mode, begun) {
+            _ if keys == Keys::Public && has_left => {
+                format!("leave --delta out, or give at most {}", down(left))
+            }
+            _ if keys == Keys::Public => {
+                "leave --delta out, or give --delta 0 where the catalog has a default".into()
+            }
             (Mode::Pure, Begun::Already) => format!(
                 "{DECLARE}: this ledger was begun without a delta, so other keys cannot be shown; for them the owner must begin a new ledger, with `delta` in [budget] of the catalog from the start"
             ),
@@ -233,7 +278,7 @@ impl Error {
                 "{DECLARE}; or let the owner put `delta` into [budget] of the catalog before anything is charged, since a ledger that was begun without one has none for good"
             ),
             // A statement that takes a tenth leaves room for others.
-            _ if left > 0.0 && left.is_finite() => format!(
+            _ if has_left => format!(
                 "give --delta {}, for example, and no more than {}, which is left for statements; or {DECLARE}",
                 down(left / 10.0),
                 down(left)
@@ -340,7 +385,53 @@ impl Fault for Error {
 
 #[cfg(test)]
 mod tests {
+    use whit_accounting::budget::{Amount, Cap};
+    use whit_core::{Delta, Epsilon, Neighbours};
+
     use super::*;
+
+    #[test]
+    fn keys_are_spoken_of_where_they_are_private() {
+        let cap = |delta: f64| {
+            let (epsilon, delta) = (Epsilon::new(1.0), Delta::new(delta));
+            let (epsilon, delta) = (epsilon.expect("an epsilon"), delta.expect("a delta"));
+            Cap::new(Mode::Zcdp, Neighbours::AddRemove, epsilon, delta).expect("a cap")
+        };
+        let standing = |delta: f64| Standing {
+            level: Level::Dataset,
+            cap: Some(cap(delta)),
+            spent: Sums::default(),
+        };
+        let exhausted = |what| {
+            Error::Refused(Refusal::Exhausted {
+                level: Level::Dataset,
+                what,
+                asked: Amount::from_units(2),
+                left: Amount::from_units(1),
+            })
+        };
+        let hint = |keys| {
+            let standings = || Some(vec![standing(1e-6)]);
+            let error = exhausted("delta");
+            let error = error.about_delta(keys, Mode::Zcdp, Begun::Already, standings);
+            error.suggestion()
+        };
+        assert!(hint(Keys::Private).contains("key columns"));
+        let public = hint(Keys::Public);
+        let (_, most) = public.split_once("or give at most ").expect("a number");
+        let most: f64 = most.parse().expect("a number");
+        assert!(public.starts_with("leave --delta out") && !public.contains("key"));
+        assert!(0.0 < most && most <= 1e-6);
+        // Whatever is about something else needs no look at the ledger.
+        for other in [exhausted("rho"), Error::Unreadable] {
+            let look = || panic!("the ledger was asked");
+            let same = other.clone();
+            assert_eq!(
+                other.about_delta(Keys::Private, Mode::Zcdp, Begun::Already, look),
+                same
+            );
+        }
+    }
 
     #[test]
     fn two_digits_are_never_more() {

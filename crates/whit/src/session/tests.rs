@@ -451,3 +451,46 @@ fn a_raised_cap_names_the_command_that_records_it() {
         .expect_err("more");
     assert!(error.suggestion().contains("`whit ledger cap`"));
 }
+
+/// After a recovery no charge may be left to count, though there was one: such a ledger must not be deleted.
+#[test]
+fn a_recovered_ledger_is_not_unused() {
+    let house = House::new();
+    let other = PURE.replace("\"v\"", "\"w\"");
+    let may = |house: &House| {
+        let error = house.open(&other).expect_err("another data set");
+        assert_eq!(error.code(), "other_dataset");
+        error.suggestion().contains("deleted")
+    };
+    let session = house.open(PURE).expect("opened");
+    assert!(may(&house));
+    run(&session, &ask(COUNT, 0.25)).expect("answered");
+    let terms = terms(session.catalog());
+    drop(session);
+    assert!(!may(&house));
+    let mut bytes = std::fs::read(house.ledger()).expect("a ledger");
+    let place = bytes.windows(7).position(|window| window == b"\"event\"");
+    bytes[place.expect("the charge holds its event") + 1] ^= 1;
+    std::fs::write(house.ledger(), bytes).expect("written");
+    whit_ledger::recover(&house.ledger(), &terms).expect("recovered");
+    assert!(!may(&house));
+}
+
+/// A copy without its key and mark may be older than what was charged since.
+#[test]
+fn a_ledger_that_lost_what_is_beside_it_is_not_unused() {
+    let house = House::new();
+    drop(house.open(PURE).expect("opened"));
+    let other = format!("{}\n{TABLES}", PURE.replace("\"v\"", "\"w\""));
+    let other = Catalog::parse(&other).expect("a catalog");
+    let may = || {
+        let found = objections(&other, &house.ledger());
+        assert_eq!(found[0].code(), "other_dataset");
+        found[0].suggestion().contains("deleted")
+    };
+    assert!(may());
+    for lost in ["whit.ledger.key", "whit.ledger.mark"] {
+        std::fs::remove_file(house.folder.path().join(lost)).expect("was there");
+        assert!(!may(), "{lost}");
+    }
+}
