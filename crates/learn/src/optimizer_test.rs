@@ -127,17 +127,20 @@ fn averages_weigh_the_latest_most() {
     }
 }
 
+/// Rules that remember something.
+const RULES: [Rule; 3] = [
+    Rule::Sgd { momentum: 0.9 },
+    Rule::Nesterov { momentum: 0.9 },
+    Rule::Adam {
+        beta1: 0.9,
+        beta2: 0.999,
+        epsilon: 1e-8,
+    },
+];
+
 #[test]
 fn checkpoints_go_on_where_they_were() {
-    for rule in [
-        Rule::Sgd { momentum: 0.9 },
-        Rule::Nesterov { momentum: 0.9 },
-        Rule::Adam {
-            beta1: 0.9,
-            beta2: 0.999,
-            epsilon: 1e-8,
-        },
-    ] {
+    for rule in RULES {
         let mut one = made(rule);
         let mut weights = [0.0_f32; 3];
         for _ in 0..3 {
@@ -169,16 +172,7 @@ fn threads_move_the_same_weights() {
     let sums: Vec<i64> = (0..count as i64)
         .map(|i| (i * 7919) % 2003 - 1001)
         .collect();
-    for rule in [
-        Rule::Sgd { momentum: 0.0 },
-        Rule::Sgd { momentum: 0.9 },
-        Rule::Nesterov { momentum: 0.9 },
-        Rule::Adam {
-            beta1: 0.9,
-            beta2: 0.999,
-            epsilon: 1e-8,
-        },
-    ] {
+    for rule in [[Rule::Sgd { momentum: 0.0 }].as_slice(), &RULES].concat() {
         let moved = |threads: usize| {
             let schedule = Schedule::Constant { rate: 0.1 };
             let mut optimizer = Optimizer::new(rule, schedule, count, 3).expect("in range");
