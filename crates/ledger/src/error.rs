@@ -223,7 +223,7 @@ impl Fault for Error {
                     .into()
             }
             Self::Damaged { .. } => {
-                "put back a sound copy, or accept the loss with `whit ledger recover`, which closes the budget until its cap is raised"
+                "put back a sound copy, or accept the loss with `whit ledger recover --close-budget`, which closes it until the caps of its levels are raised"
                     .into()
             }
             Self::Emptied => {
@@ -235,11 +235,11 @@ impl Fault for Error {
                 "remove the other names of the file, or copy it; every program must use one path".into()
             }
             Self::KeyMissing | Self::KeyMismatch => {
-                "put the key file back, or make a new key with `whit ledger recover`, which closes the budget until its cap is raised"
+                "put the key file back, or make a new key with `whit ledger recover --close-budget`, which closes it until the caps of its levels are raised"
                     .into()
             }
             Self::MarkMissing => {
-                "put the mark back, or make a new one with `whit ledger recover`, which closes the budget until its cap is raised"
+                "put the mark back, or make a new one with `whit ledger recover --close-budget`, which closes it until the caps of its levels are raised"
                     .into()
             }
             Self::OtherDataset { recorded, .. } => {
