@@ -219,7 +219,7 @@ fn words(reply: &Reply, confidence: Confidence, dataset: &str) -> String {
 fn nothing(answer: &Answer) -> String {
     let keys = answer.columns.iter().any(|column| !column.noisy);
     if keys {
-        "none: no key had enough units behind it, or HAVING left none".into()
+        "none: no key had enough units behind it, or HAVING or LIMIT left none".into()
     } else {
         "none".into()
     }
@@ -230,14 +230,20 @@ pub(crate) fn price(charge: &Charge) -> String {
     if charge.delta > 0.0 {
         text += &format!(", delta {}", sheet::short_up(charge.delta));
     }
-    if let (Some(rho), Some(delta0)) = (charge.rho, charge.delta0) {
-        text += &format!(" alone; adds rho {}", sheet::short_up(rho));
-        if delta0 > 0.0 {
-            text += &format!(" and delta {}", sheet::short_up(delta0));
-        }
-        text += " to the budget's sums";
+    if let Some(sums) = adds(charge) {
+        text += &format!(" alone; {sums}");
     }
     text
+}
+
+/// What a charge adds to a budget of concentrated losses; none in another one.
+pub(crate) fn adds(charge: &Charge) -> Option<String> {
+    let mut text = format!("adds rho {}", sheet::short_up(charge.rho?));
+    let delta0 = charge.delta0?;
+    if delta0 > 0.0 {
+        text += &format!(" and delta {}", sheet::short_up(delta0));
+    }
+    Some(text + " to the budget's sums")
 }
 
 /// One line for each level that has a cap. What is left is rounded down, what is charged up.

@@ -189,9 +189,9 @@ impl Finished<'_> {
 
 /// What was charged, for people.
 pub(crate) fn charged(charge: &Charge, resumed: bool) -> Option<(String, String)> {
-    let text = match (resumed, charge.rho) {
+    let text = match (resumed, query::adds(charge)) {
         (true, _) => "nothing: this run was paid for when it began".to_owned(),
-        (false, Some(rho)) => format!("adds rho {} to the budget's sums", sheet::short_up(rho)),
+        (false, Some(sums)) => sums,
         (false, None) => format!("epsilon {}", sheet::short_up(charge.epsilon)),
     };
     Some(("charge".to_owned(), text))

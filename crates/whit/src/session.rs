@@ -195,7 +195,7 @@ impl Session {
         let answer = self.or_suspend(charged, released)?;
         let stored = Stored { answer, charge };
         let settled = (self.ledger).settle_and_stand(redeemed, &stored.text(), account);
-        let (receipt, standings) = settled?;
+        let (receipt, standings) = settled.map_err(Error::Unsettled)?;
         let remaining = Remaining::new(&standings);
         Ok(Reply::fresh(stored, plan, remaining, receipt))
     }

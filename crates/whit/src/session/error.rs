@@ -21,6 +21,9 @@ pub enum Error {
     /// The ledger refuses, or stopped.
     #[error(transparent)]
     Ledger(#[from] whit_ledger::Error),
+    /// The ledger stopped after a charge: that is kept, and what it was paid for is lost.
+    #[error("{0}; what was charged before stays charged, and its answer is lost")]
+    Unsettled(whit_ledger::Error),
     /// The plan has no price.
     #[error(transparent)]
     Accounting(#[from] whit_accounting::Error),
@@ -293,7 +296,7 @@ impl Error {
     fn below(&self) -> Option<&dyn Fault> {
         Some(match self {
             Self::Sql(error) => error,
-            Self::Ledger(error) => error,
+            Self::Ledger(error) | Self::Unsettled(error) => error,
             Self::Accounting(error) => error,
             Self::Statistic(error) => error,
             Self::Refused(refusal) => refusal,

@@ -49,7 +49,8 @@ impl Session {
         let mut answer = self.measured_or_suspend(charged, executed)?;
         answer.recorded = true;
         let stored = serde_json::to_string(&answer).expect("an answer is plain data");
-        let (receipt, standings) = self.ledger.settle_and_stand(redeemed, &stored, &account)?;
+        let settled = (self.ledger).settle_and_stand(redeemed, &stored, &account);
+        let (receipt, standings) = settled.map_err(Error::Unsettled)?;
         Ok(Measured {
             answer,
             charge,

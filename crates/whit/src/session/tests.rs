@@ -420,6 +420,35 @@ fn a_statistic_that_cannot_be_read_suspends_the_data_set() {
     run(&session, &ask(COUNT, 0.25)).expect("it is not suspended");
 }
 
+/// Who hears that the ledger stopped must know whether it was before the charge or after.
+#[test]
+fn a_ledger_that_stops_after_a_charge_says_that_it_is_kept() {
+    let house = House::new();
+    let session = house.open(PURE).expect("opened");
+    let (mark, aside) = (
+        house.folder.path().join("whit.ledger.mark"),
+        house.folder.path().join("aside"),
+    );
+    let measure = |rows: &mut dyn FnMut()| {
+        let request = stats::Request::new(Statistic::Count, Epsilon::new(0.25).expect("one"));
+        let csv = || {
+            rows();
+            Ok(&b"person,city,cost\np1,Oslo,5\n"[..])
+        };
+        let found = session.measure("visits", request, None, csv, &mut Seeded::new(1));
+        found.expect_err("no mark").to_string()
+    };
+    let kept = "stays charged";
+    let text = measure(&mut || std::fs::rename(&mark, &aside).expect("renamed"));
+    assert!(text.contains(kept), "{text}");
+    let text = measure(&mut || panic!("nothing is read"));
+    assert!(!text.contains(kept), "{text}");
+    drop(session);
+    std::fs::rename(&aside, &mark).expect("renamed");
+    let session = house.open(PURE).expect("opened");
+    assert_eq!(session.budget(None).expect("a cap").dataset.epsilon, 0.75);
+}
+
 #[test]
 fn what_does_not_fit_is_said_in_plain_numbers() {
     let house = House::new();

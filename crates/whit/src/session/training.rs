@@ -224,7 +224,8 @@ impl Session {
             },
         };
         let promise = serde_json::to_string(&promise).expect("plain data");
-        let receipt = self.ledger.settle(redeemed, &promise)?;
+        let settled = self.ledger.settle(redeemed, &promise);
+        let receipt = settled.map_err(Error::Unsettled)?;
         place.start(payment, initial)?;
         Ok(Begun {
             place,
