@@ -27,6 +27,27 @@ mean = 0.1307
 std = 0.3081
 "#;
 
+/// The TOML of a plan for the network that all experiments share: SGD with a learning rate that falls to zero, momentum 0.9, clip norm
+/// 0.1 and averaged weights. `rate` is that of the samples.
+macro_rules! plan {
+    ($activation:literal, rate $rate:literal, steps $steps:literal, epsilon $epsilon:literal, learning $learning:literal) => {
+        concat!(
+            "[model]\nkind = \"cnn\"\nactivation = \"",
+            $activation,
+            "\"\n\n[plan]\nsampler = \"poisson\"\nrate = ",
+            $rate,
+            "\nsteps = ",
+            $steps,
+            "\nclip = 0.1\nepsilon = ",
+            $epsilon,
+            "\ndelta = 1e-5\n\n[optimizer]\nkind = \"sgd\"\nrate = ",
+            $learning,
+            "\nschedule = \"linear\"\nmomentum = 0.9\naverage = 0.95\n",
+        )
+    };
+}
+pub(crate) use plan;
+
 const FILES: [&str; 4] = [
     "train-images-idx3-ubyte.gz",
     "train-labels-idx1-ubyte.gz",

@@ -1,7 +1,7 @@
 //! MNIST at three epsilons, beside the paper that brought DP-SGD.
 
 use crate::experiment::{Experiment, Goal, Setting};
-use crate::mnist::SECTIONS;
+use crate::mnist::{SECTIONS, plan};
 
 /// [ACG+16, Sec. 5.2] reports 97 %, 95 % and 90 % with a private PCA and one layer of 1,000 units. Any model may beat it: this one is the
 /// small CNN with tanh.
@@ -33,66 +33,9 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ],
 };
 
-const EIGHT: &str = r#"
-[model]
-kind = "cnn"
-activation = "tanh"
+const EIGHT: &str = plan!("tanh", rate "0.02", steps "400", epsilon "8.0", learning "5.0");
 
-[plan]
-sampler = "poisson"
-rate = 0.02
-steps = 400
-clip = 0.1
-epsilon = 8.0
-delta = 1e-5
-
-[optimizer]
-kind = "sgd"
-rate = 5.0
-schedule = "linear"
-momentum = 0.9
-average = 0.95
-"#;
-
-const TWO: &str = r#"
-[model]
-kind = "cnn"
-activation = "tanh"
-
-[plan]
-sampler = "poisson"
-rate = 0.03
-steps = 170
-clip = 0.1
-epsilon = 2.0
-delta = 1e-5
-
-[optimizer]
-kind = "sgd"
-rate = 8.0
-schedule = "linear"
-momentum = 0.9
-average = 0.95
-"#;
+const TWO: &str = plan!("tanh", rate "0.03", steps "170", epsilon "2.0", learning "8.0");
 
 /// A higher rate and fewer steps: where there is much noise, larger batches pay for it.
-const HALF: &str = r#"
-[model]
-kind = "cnn"
-activation = "tanh"
-
-[plan]
-sampler = "poisson"
-rate = 0.04
-steps = 125
-clip = 0.1
-epsilon = 0.5
-delta = 1e-5
-
-[optimizer]
-kind = "sgd"
-rate = 6.0
-schedule = "linear"
-momentum = 0.9
-average = 0.95
-"#;
+const HALF: &str = plan!("tanh", rate "0.04", steps "125", epsilon "0.5", learning "6.0");

@@ -1,7 +1,7 @@
 //! The network of Opacus' MNIST example, trained end to end.
 
 use crate::experiment::{Experiment, Goal, Setting};
-use crate::mnist::SECTIONS;
+use crate::mnist::{SECTIONS, plan};
 
 /// The example's table (`examples/mnist_README.md` of Opacus) reports 96.78 % at epsilon 2.91.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -21,23 +21,4 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 /// The network is the default of `kind = "cnn"`: 16 filters of 8 by 8 with stride 2 and padding 3, 32 filters of 4 by 4 with stride 2,
 /// each followed by a max pool of 2 with stride 1, then 32 units and the ten classes. Sixteen epochs.
-const PLAN: &str = r#"
-[model]
-kind = "cnn"
-activation = "relu"
-
-[plan]
-sampler = "poisson"
-rate = 0.016
-steps = 1000
-clip = 0.1
-epsilon = 2.91
-delta = 1e-5
-
-[optimizer]
-kind = "sgd"
-rate = 6.0
-schedule = "linear"
-momentum = 0.9
-average = 0.95
-"#;
+const PLAN: &str = plan!("relu", rate "0.016", steps "1000", epsilon "2.91", learning "6.0");

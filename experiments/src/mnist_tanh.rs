@@ -1,7 +1,7 @@
 //! The network of `mnist_cnn` with tanh, which keeps activations bounded: less of each gradient is clipped away.
 
 use crate::experiment::{Experiment, Goal, Setting};
-use crate::mnist::SECTIONS;
+use crate::mnist::{SECTIONS, plan};
 
 /// Papernot et al. (AAAI 2021, arXiv:2007.14191) report 98.1 % at epsilon 2.93.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -20,23 +20,4 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 /// Forty epochs, as many as the papers have, in steps of 1,200 examples, as expected.
-const PLAN: &str = r#"
-[model]
-kind = "cnn"
-activation = "tanh"
-
-[plan]
-sampler = "poisson"
-rate = 0.02
-steps = 2000
-clip = 0.1
-epsilon = 2.93
-delta = 1e-5
-
-[optimizer]
-kind = "sgd"
-rate = 3.0
-schedule = "linear"
-momentum = 0.9
-average = 0.95
-"#;
+const PLAN: &str = plan!("tanh", rate "0.02", steps "2000", epsilon "2.93", learning "3.0");

@@ -8,20 +8,7 @@ use std::process::Command;
 use whit_accounting::target::{Target, least_noise};
 use whit_accounting::{Bracket, Composition, Step};
 use whit_core::Neighbours::AddRemove;
-
-/// Nanoseconds this process has spent on a CPU.
-fn cpu_ns() -> f64 {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a benchmark reads its own CPU time"
-    )]
-    let text =
-        std::fs::read_to_string("/proc/self/schedstat").expect("Linux counts CPU time per process");
-    text.split(' ')
-        .next()
-        .and_then(|field| field.parse().ok())
-        .expect("the first field is nanoseconds")
-}
+use whit_testkit::cpu_ns;
 
 /// The largest amount of memory this process has had, in megabytes.
 fn memory_peak_mb() -> f64 {

@@ -13,9 +13,10 @@ use std::num::NonZeroUsize;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use model::{Model, Run, Step, cpu_ns, models};
+use model::{Model, Run, Step, models};
 use whit_core::{AddRemove, L2, Ratio, Scale, Secret, Sensitivity};
 use whit_mechanism::{OsEntropy, RoundedGaussian};
+use whit_testkit::cpu_ns;
 
 const ROUNDS: usize = 15;
 /// Nanoseconds that a round takes: many ticks of the CPU's clock.

@@ -7,23 +7,10 @@ use std::process::Command;
 
 use whit_core::{AddRemove, L1, L2, Ratio, Scale, Secret, Sensitivity};
 use whit_mechanism::{DiscreteGaussian, DiscreteLaplace, OsEntropy, RoundedGaussian};
+use whit_testkit::cpu_ns;
 
 const DRAWS: usize = 1_000_000;
 const ROUNDS: usize = 5;
-
-/// Nanoseconds this process has spent on a CPU.
-fn cpu_ns() -> f64 {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a benchmark reads its own CPU time"
-    )]
-    let text =
-        std::fs::read_to_string("/proc/self/schedstat").expect("Linux counts CPU time per process");
-    text.split(' ')
-        .next()
-        .and_then(|field| field.parse().ok())
-        .expect("the first field is nanoseconds")
-}
 
 /// Nanoseconds per draw of releases of a million values each: as many as it takes for a fifth of a second, since the CPU's clock may
 /// tick only every few milliseconds. The values are ones, so that their memory is there before the first draw.

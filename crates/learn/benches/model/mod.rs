@@ -14,20 +14,6 @@ use whit_learn::optimizer::{Optimizer, Rule};
 use whit_learn::schedule::Schedule;
 use whit_mechanism::{OsEntropy, RoundedGaussian};
 
-/// Nanoseconds this process's first thread has spent on a CPU.
-pub(crate) fn cpu_ns() -> f64 {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a benchmark reads its own CPU time"
-    )]
-    let text =
-        std::fs::read_to_string("/proc/self/schedstat").expect("Linux counts CPU time per process");
-    text.split(' ')
-        .next()
-        .and_then(|field| field.parse().ok())
-        .expect("the first field is nanoseconds")
-}
-
 /// A model and the batch that it is compared at.
 pub(crate) struct Model {
     pub(crate) name: &'static str,
