@@ -64,6 +64,17 @@ pub(crate) fn find(
     }
 }
 
+/// Refuses an option about ledgers, for data that no ledger is charged for.
+pub(crate) fn uncharged(option: &str, data: &str) -> Failure {
+    Failure::invalid(
+        "not_in_catalog",
+        &format!("{option} was given, and {data} no private table of a catalog"),
+        &format!(
+            "give --catalog with a catalog that has the data as a table with its unit, or leave {option} out"
+        ),
+    )
+}
+
 /// The private table that a file is which somebody calls public: by the catalog that is named, or by any that [`find`] would think of.
 pub(crate) fn protects(file: &Path, catalog: Option<&Path>) -> Result<Option<Catalogued>, Failure> {
     let mut candidates = above(file);

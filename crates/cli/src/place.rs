@@ -69,6 +69,15 @@ impl Place {
         })
     }
 
+    /// Is there a ledger, or something that belongs to one? Without, one would be made.
+    pub(crate) fn has_ledger(&self) -> bool {
+        ["", ".key", ".mark"].into_iter().any(|ending| {
+            let mut path = self.ledger.as_os_str().to_owned();
+            path.push(ending);
+            is_there(Path::new(&path))
+        })
+    }
+
     /// Opens tables and ledger.
     pub(crate) fn open(self) -> Result<Session, Failure> {
         Ok(Session::open(self.catalog, &self.folder, &self.ledger)?)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, Args, Subcommand, ValueEnum};
 use serde::Serialize;
-use whit::session::{Charge, Measured, Remaining};
+use whit::session::{Charge, Measured, Remaining, rehearse_statistic};
 use whit::stats::{
     Answer, BINS_DEFAULT, CategoryColumn, NoiseKind, Plan, Range, Request, Share, Statistic,
 };
@@ -15,6 +15,7 @@ use whit::{Bounds, Failure, Neighbours, OsEntropy};
 
 use crate::account::does_not_vanish;
 use crate::catalogued::{self, Catalogued};
+use crate::place::is_there;
 use crate::progress::Progress;
 use crate::{Format, census, query, table};
 
@@ -456,15 +457,35 @@ impl Source {
     /// The private table that the file is, if a catalog says so.
     fn catalogued(&self) -> Result<Option<Catalogued>, Failure> {
         let (catalog, ledger) = (self.catalog.as_deref(), self.ledger.as_deref());
-        match &self.file {
-            Some(file) => catalogued::find(file, catalog, ledger),
-            _ if catalog.is_none() => Ok(None),
-            _ => Err(Failure::invalid(
-                "not_in_catalog",
-                "a catalog was given, but no file that could be in it",
-                "give the path of a file that the catalog names, or leave --catalog out",
-            )),
+        let found = match &self.file {
+            Some(file) => catalogued::find(file, catalog, ledger)?,
+            _ if catalog.is_none() => None,
+            _ => {
+                return Err(Failure::invalid(
+                    "not_in_catalog",
+                    "a catalog was given, but no file that could be in it",
+                    "give the path of a file that the catalog names, or leave --catalog out",
+                ));
+            }
+        };
+        let named = ledger.map(|_| "--ledger");
+        let named = named.or(self.analyst.as_ref().map(|_| "--analyst"));
+        match named {
+            Some(option) if found.is_none() && !self.is_missing() => {
+                let data = match &self.file {
+                    Some(file) => format!("the file {file:?} is"),
+                    None => "the bundled data are".to_owned(),
+                };
+                Err(catalogued::uncharged(option, &data))
+            }
+            _ => Ok(found),
         }
+    }
+
+    /// Is there no such file? Whoever opens it will say why.
+    fn is_missing(&self) -> bool {
+        let file = self.file.as_deref();
+        file.is_some_and(|file| file != Path::new("-") && !is_there(file))
     }
 }
 
@@ -476,8 +497,13 @@ fn paid(
     format: Format,
 ) -> Result<String, Failure> {
     let Catalogued { place, table } = found;
-    let session = place.open()?;
     let (analyst, file) = (source.analyst.as_deref(), source.file.as_deref());
+    // A ledger begins with what could be charged, and not with what is refused.
+    if !place.has_ledger() {
+        let request = request.clone();
+        rehearse_statistic(&place.catalog, &place.folder, &table, request, analyst)?;
+    }
+    let session = place.open()?;
     let rows = || open(file).map_err(|_| whit::Error::Unreadable);
     let measured = session.measure(&table, request, analyst, rows, &mut OsEntropy::new())?;
     Ok(match format {

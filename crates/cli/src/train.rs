@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use whit::session::{Desk, Order};
+use whit::session::{Desk, Order, Quoted, quote_unopened, rehearse_run};
 use whit::{Failure, OsEntropy};
 use whit_learn::checkpoint::Place;
 use whit_learn::data::{Audience, load_private, load_public};
@@ -18,7 +18,7 @@ use whit_learn::{Payment, Plan, Recipe, Summary, Trainer, Uncharged};
 use crate::account::{down, plain, up};
 use crate::catalogued::Catalogued;
 use crate::train_plan::{Asked, check, find, read};
-use crate::train_result::{Finished, Paid, charged};
+use crate::train_result::{Finished, Paid, Start, charged};
 use crate::train_watch::{SHOWN, Watch};
 use crate::{Format, query, table};
 
@@ -28,7 +28,8 @@ use crate::{Format, query, table};
 /// [plan] how examples are drawn, how far each one's gradient is clipped and how much noise is added, or which epsilon to keep, and
 /// [optimizer] what becomes of the noisy sums. Loss and accuracy are shown of the public data in [test], and of nothing else.
 ///
-/// With --dry-run no data is read: the plan is priced. Else the run is written to a folder: model.safetensors, model.onnx where its
+/// With --dry-run no data is read: the plan is priced, and for a private table of a catalog it is told what would be charged and whether there
+/// is room for it; nothing is charged or made. Else the run is written to a folder: model.safetensors, model.onnx where its
 /// layers allow it, card.md with the guarantee, curve.csv and plots. If the run is stopped, the same command goes on with it; steps that
 /// were begun and lost stay spent.
 ///
@@ -126,10 +127,16 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         mut trainer,
         architecture,
         recipe,
+        resumed,
         paid,
     } = match found {
         Some(found) => job.charged(found, &out)?,
         None => job.uncharged(&out)?,
+    };
+    let start = match trainer.taken() {
+        _ if !resumed => Start::New,
+        begun if begun < plan.steps() => Start::After(begun),
+        _ => Start::AtTheEnd,
     };
     let mut watch = Watch::new(&plan, public.as_ref());
     let ran = trainer.run(&mut OsEntropy::new(), |trainer| watch.after(trainer));
@@ -145,6 +152,7 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         parameters: trainer.parameters(),
         payer: trainer.payer(),
         paid: paid.as_ref(),
+        start,
         steps_kept: trainer.steps_kept(),
         evaluation,
         history: watch.history,
@@ -166,6 +174,8 @@ struct Ready {
     trainer: Trainer,
     architecture: Architecture,
     recipe: Recipe,
+    /// Was it begun before?
+    resumed: bool,
     paid: Option<Paid>,
 }
 
@@ -185,12 +195,19 @@ impl Job<'_> {
         let mut all = value(&summary);
         let mut lines = priced(&summary);
         if let Some(Catalogued { place, table }) = found {
-            let session = place.open()?;
-            let quoted = session.quote(&self.order(&table))?;
+            let dataset = place.catalog.dataset().to_owned();
+            let order = self.order(&table);
+            let quoted = match place.has_ledger() {
+                true => place.open()?.quote(&order)?,
+                false => quote_unopened(&place.catalog, &place.folder, &order)?,
+            };
             all["charge"] = json!(quoted.charge);
             all["remaining"] = json!(quoted.remaining);
+            all["room"] = json!(quoted.room);
+            all["objection"] = json!(quoted.objection);
             lines.extend(charged(&quoted.charge, false));
-            lines.extend(query::left(&quoted.remaining, session.catalog().dataset()));
+            lines.extend(query::left(&quoted.remaining, &dataset));
+            lines.push(("room".into(), room(&quoted)));
         }
         Ok(match format {
             Format::Json => all.to_string(),
@@ -214,21 +231,26 @@ impl Job<'_> {
     /// A private table is paid from its ledger, and protects whom its catalog says.
     fn charged(&self, found: Catalogued, out: &Path) -> Result<Ready, Failure> {
         let Catalogued { place, table } = found;
-        let session = place.open()?;
+        let order = self.order(&table);
         let desk = Desk {
             out,
             interval: self.interval(),
             threads: self.threads(),
         };
-        let course = session.train(&self.order(&table), &desk, &mut OsEntropy::new())?;
+        // A ledger begins with what could be charged, and not with what is refused.
+        if !place.has_ledger() {
+            rehearse_run(&place.catalog, &place.folder, &order, &desk)?;
+        }
+        let session = place.open()?;
+        let course = session.train(&order, &desk, &mut OsEntropy::new())?;
         let paid = Paid {
             dataset: session.catalog().dataset().to_owned(),
             charge: course.charge,
             remaining: course.remaining,
-            resumed: course.resumed,
             receipt: course.receipt,
         };
         Ok(Ready {
+            resumed: course.resumed,
             trainer: course.trainer,
             architecture: course.architecture,
             recipe: course.recipe,
@@ -238,20 +260,21 @@ impl Job<'_> {
 
     /// Data that no catalog protects.
     fn uncharged(&self, out: &Path) -> Result<Ready, Failure> {
-        make_folder(out)?;
+        // Before the data are read, which may take long; and made once there is something to put into it.
+        Place::rehearse(out)?;
         // What does not fit is told before the first step, to the owner alone: see the documents of `data`.
         let private = load_private(&self.recipe.data, self.folder, Audience::Owner)?;
+        // Shape and classes are public.
+        let public = private.as_ref().expose();
+        let made = self.recipe.architecture(public.shape(), public.classes())?;
         let run = self.recipe.run(self.plan);
         let is_begun = Place::is_begun(out, &run);
-        let place = Place::open(out, run)?;
+        let place = Place::make(out, run)?;
         if is_begun {
             self.is_uncharged(&place)?;
         } else {
-            // Shape and classes are public.
-            let private = private.as_ref().expose();
-            let made = self.recipe.architecture(private.shape(), private.classes());
             let payment = Payment::uncharged(self.plan, Uncharged);
-            place.start(payment, self.recipe.initial(&made?.0))?;
+            place.start(payment, self.recipe.initial(&made.0))?;
         }
         let (threads, interval) = (self.threads(), self.interval());
         let kept = self
@@ -262,6 +285,7 @@ impl Job<'_> {
             trainer,
             architecture,
             recipe: self.recipe.clone(),
+            resumed: is_begun,
             paid: None,
         })
     }
@@ -279,8 +303,13 @@ impl Job<'_> {
     }
 }
 
-fn make_folder(path: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(path).map_err(|error| crate::train_result::unwritable(path, &error))
+/// For how many such runs there is room, or why for none.
+fn room(quoted: &Quoted) -> String {
+    match (&quoted.objection, quoted.room) {
+        (Some(why), _) => format!("for no such run: {why}"),
+        (None, 1) => "for one such run".to_owned(),
+        (None, more) => format!("for {more} such runs"),
+    }
 }
 
 pub(crate) fn value(summary: &Summary) -> Value {

@@ -95,13 +95,16 @@ pub(crate) fn find(
         ));
     }
     let found = catalogued::find(&data, asked.catalog, asked.ledger)?;
-    let named = asked.ledger.map(|_| "--ledger");
-    let named = named.or(asked.analyst.map(|_| "--analyst"));
-    match (&found, named) {
-        (None, Some(option)) if !asked.dry_run => Err(Failure::invalid(
-            "not_in_catalog",
-            &format!("{option} was given, and the data {data:?} are no private table of a catalog"),
-            "give --catalog with a catalog that has the data as a table with its unit, or leave it out",
+    let named = [
+        // Whoever opens data that are not there says so; a dry run opens none.
+        ("--catalog", asked.catalog.is_some() && asked.dry_run),
+        ("--ledger", asked.ledger.is_some()),
+        ("--analyst", asked.analyst.is_some()),
+    ];
+    match named.iter().find(|(_, given)| *given) {
+        Some((option, _)) if found.is_none() => Err(catalogued::uncharged(
+            option,
+            &format!("the data {data:?} are"),
         )),
         _ => Ok(found),
     }

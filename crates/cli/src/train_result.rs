@@ -20,13 +20,39 @@ use crate::train::{priced, value};
 use crate::train_plot::Drawn;
 use crate::{Format, query, sheet, table};
 
+/// What was seen on the way, as numbers.
+const CURVE: &str = "curve.csv";
+
 /// What a ledger was charged for a run.
 pub(crate) struct Paid {
     pub(crate) dataset: String,
     pub(crate) charge: Charge,
     pub(crate) remaining: Remaining,
-    pub(crate) resumed: bool,
     pub(crate) receipt: String,
+}
+
+/// Where this program has found a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// There was none.
+    New,
+    /// So many steps were begun before.
+    After(u64),
+    /// All were.
+    AtTheEnd,
+}
+
+impl Start {
+    /// What a person would want to know, if anything.
+    fn words(self) -> Option<String> {
+        match self {
+            Self::New => None,
+            Self::After(steps) => Some(format!(
+                "went on after {steps} steps that were begun before"
+            )),
+            Self::AtTheEnd => Some("was at its end before: no step was taken now".into()),
+        }
+    }
 }
 
 /// A run that has ended.
@@ -37,6 +63,7 @@ pub(crate) struct Finished<'a> {
     pub(crate) parameters: Vec<f32>,
     pub(crate) payer: &'a Payer,
     pub(crate) paid: Option<&'a Paid>,
+    pub(crate) start: Start,
     pub(crate) steps_kept: u64,
     pub(crate) evaluation: Option<Evaluation>,
     pub(crate) history: History,
@@ -64,8 +91,12 @@ impl Finished<'_> {
             )
         })?;
         let mut files = Vec::new();
+        // Curves tell what was seen on the way: where no step was taken, nothing was.
+        let stays = |name: &str| self.start == Start::AtTheEnd && out.join(name).exists();
         let mut keep = |name: &str, bytes: &[u8]| {
-            write_file(&out.join(name), bytes)?;
+            if !(stays(name) && name == CURVE) {
+                write_file(&out.join(name), bytes)?;
+            }
             files.push(name.to_owned());
             Ok::<(), Failure>(())
         };
@@ -81,7 +112,7 @@ impl Finished<'_> {
             Err(error) => return Err(error.into()),
         }
         keep("card.md", self.card().as_bytes())?;
-        keep("curve.csv", self.history.csv().as_bytes())?;
+        keep(CURVE, self.history.csv().as_bytes())?;
         for chart in self.history.charts(self.title()) {
             let word = chart
                 .y
@@ -92,11 +123,22 @@ impl Finished<'_> {
                 .to_owned();
             for ending in ["svg", "png"] {
                 let name = format!("{word}.{ending}");
-                Drawn(&chart).write(&out.join(&name))?;
+                if !stays(&name) {
+                    Drawn(&chart).write(&out.join(&name))?;
+                }
                 files.push(name);
             }
         }
         Ok(files)
+    }
+
+    /// How many steps this program has taken.
+    fn steps_now(&self) -> u64 {
+        match self.start {
+            Start::New => self.plan.steps(),
+            Start::After(before) => self.plan.steps() - before,
+            Start::AtTheEnd => 0,
+        }
     }
 
     /// Whom the guarantee protects one of.
@@ -156,10 +198,11 @@ impl Finished<'_> {
                 all["test"] = json!(self.evaluation);
                 all["out"] = json!(out.display().to_string());
                 all["files"] = json!(files);
+                all["resumed"] = json!(self.start != Start::New);
+                all["steps_now"] = json!(self.steps_now());
                 if let Some(paid) = self.paid {
                     all["charge"] = json!(paid.charge);
                     all["remaining"] = json!(paid.remaining);
-                    all["resumed"] = json!(paid.resumed);
                     all["receipt"] = json!(paid.receipt);
                 }
                 all.to_string()
@@ -168,6 +211,9 @@ impl Finished<'_> {
                 let mut lines = priced(&summary);
                 let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
                 line("steps kept", self.steps_kept.to_string());
+                if let Some(words) = self.start.words() {
+                    line("run", words);
+                }
                 if let Some(Evaluation { loss, accuracy }) = self.evaluation {
                     if let Some(accuracy) = accuracy {
                         line("accuracy on [test]", format!("{accuracy:.4}"));
@@ -177,7 +223,7 @@ impl Finished<'_> {
                 line("written to", out.display().to_string());
                 line("files", files.join(", "));
                 if let Some(paid) = self.paid {
-                    lines.extend(charged(&paid.charge, paid.resumed));
+                    lines.extend(charged(&paid.charge, self.start != Start::New));
                     lines.extend(query::left(&paid.remaining, &paid.dataset));
                     lines.push(("receipt".into(), paid.receipt.clone()));
                 }
@@ -202,7 +248,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     std::fs::write(path, bytes).map_err(|error| unwritable(path, &error))
 }
 
-pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Failure {
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::invalid(
         "out_not_written",
         &format!("{path:?} cannot be written: {error}"),

@@ -302,6 +302,8 @@ mod tests {
             "| accuracy on the public test set | 0.968 |",
             "600 that was declared in place of that of the rows",
             "was not declared",
+            "it refuses the run before its first step, or counts as an empty example",
+            "that no row was refused before the first step",
         ] {
             assert!(card.contains(part), "{part:?} is not in\n{card}");
         }
@@ -326,6 +328,7 @@ mod tests {
             paid.contains("| charged to | the ledger of shop\\_2, record 7 |"),
             "{paid}"
         );
-        assert!(!paid.contains("No ledger was charged"));
+        assert!(!paid.contains("No ledger was charged") && !paid.contains("refuse"));
+        assert!(paid.contains("declared counts as an empty example."));
     }
 }

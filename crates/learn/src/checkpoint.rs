@@ -27,6 +27,8 @@ use whit_core::Event;
 
 pub use error::CheckpointError;
 pub use place::Place;
+#[cfg(test)]
+pub(crate) use place::room;
 
 use crate::payment::Payer;
 use error::Result;

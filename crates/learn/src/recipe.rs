@@ -193,6 +193,15 @@ impl Recipe {
         })
     }
 
+    /// How many floats a checkpoint of a model of so many parameters holds: those, and what the optimizer keeps for each.
+    pub fn floats_kept(&self, parameters: usize) -> Result<usize> {
+        let method = self.method(parameters, NonZeroUsize::MIN)?;
+        let average = method.average.as_ref();
+        let average = average.map_or(0, |average| average.state().1.len());
+        let [first, second] = method.optimizer.state().map(<[f32]>::len);
+        Ok(parameters + first + second + average)
+    }
+
     /// What a checkpoint of this run belongs to: every word of the plan, and its event.
     pub fn run(&self, plan: &Plan) -> Run {
         let text = serde_json::to_vec(self).expect("plain data");

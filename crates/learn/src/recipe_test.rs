@@ -202,3 +202,37 @@ fn clips_of_layers_are_checked_without_data() {
         Some("out_of_range"),
     );
 }
+
+/// What is probed before anybody pays is enough for the old checkpoint and the new one, whatever the optimizer keeps.
+#[test]
+fn there_is_room_for_all_that_an_optimizer_keeps() {
+    let check = |optimizer: &str, times: usize| {
+        let recipe = read(PLAN, &format!("[optimizer]\n{optimizer}"));
+        let plan = recipe.plan().expect("a plan");
+        let (architecture, _) = recipe.architecture(&[4], Some(3)).expect("fits");
+        let initial = recipe.initial(&architecture);
+        let floats = recipe.floats_kept(initial.len()).expect("usual");
+        assert_eq!(floats, times * initial.len(), "{optimizer}");
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let place = Place::open(folder.path(), recipe.run(&plan)).expect("free");
+        let path = place.path().to_owned();
+        let payment = Payment::uncharged(&plan, crate::Uncharged);
+        place.start(payment, initial.clone()).expect("writable");
+        let first = path.metadata().expect("written").len();
+        let none = Dataset::with_classes(vec![4], vec![], vec![], 3).expect("no rows");
+        let data = Secret::new(none);
+        let every = NonZeroUsize::MIN;
+        let kept = recipe.trainer_kept(&plan, data, NonZeroUsize::MIN, place, every);
+        let (mut trainer, _) = kept.expect("begun");
+        let ran = trainer.run(&mut whit_testkit::Seeded::new(1), |_| Ok(()));
+        assert_eq!(ran, Ok(()));
+        let last = path.metadata().expect("written").len();
+        let more = last - first;
+        assert!(more >= 4 * (floats - initial.len()) as u64);
+        assert!(2 * last <= crate::checkpoint::room(floats) as u64);
+    };
+    check("kind = 'sgd'\nrate = 0.1", 1);
+    check("kind = 'sgd'\nrate = 0.1\nmomentum = 0.9", 2);
+    check("kind = 'adam'\nrate = 0.1", 3);
+    check("kind = 'adam'\nrate = 0.1\naverage = 0.5", 4);
+}

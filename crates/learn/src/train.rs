@@ -19,6 +19,7 @@ mod kept;
 use std::num::NonZeroUsize;
 
 use whit_core::{Bits, Entropy, Secret};
+use whit_mechanism::crew;
 
 use crate::clip::{AdaptiveQuantile, Clip};
 use crate::clipped_sum::{BatchRows, ClippedSum, Memory, Summed};
@@ -183,7 +184,8 @@ impl Trainer {
             return Err(Error::StepsTaken { steps });
         }
         self.count()?;
-        self.take(entropy)?;
+        let threads = self.method.threads.get();
+        crew::awake(threads, || self.take(entropy))?;
         if let Some(kept) = &mut self.kept {
             kept.fresh += 1;
         }

@@ -2,11 +2,14 @@
 //!
 //! The rule of a [`Layer`] is that what belongs to an example depends on that example alone. Layers of this crate keep it by
 //! construction. A layer of a program's own is put to the test: examples are moved and their neighbours exchanged, and a layer
-//! whose outputs, deltas or norms change by one bit is refused. That convicts batch norm at once. It cannot acquit: a
+//! whose outputs, deltas or norms change by one bit is refused. That convicts batch norm at once. So is one whose sums, joint ones
+//! too, are not those of single examples, or whose contributions are longer than it says (`contribution.rs`). It cannot acquit: a
 //! layer that mixes examples only when it sees certain numbers passes, and whoever writes one owns the guarantee.
 //!
 //! Parameters that no example moves, or that several layers share through one layer, are no trouble: norms and sums are of
 //! what is contributed.
+
+mod contribution;
 
 use thiserror::Error as ThisError;
 use whit_core::{Fault, FaultKind};
@@ -55,6 +58,16 @@ pub enum NetworkError {
         at: usize,
         /// Its name.
         name: &'static str,
+    },
+    /// A layer adds up something else than it says.
+    #[error("layer {at} ({name}) does not agree with itself: {what}")]
+    Disagrees {
+        /// Which layer, counted from one.
+        at: usize,
+        /// Its name.
+        name: &'static str,
+        /// What does not.
+        what: &'static str,
     },
     /// Norms for another number of layers.
     #[error("{given} clip norms were given for {layers} layers with parameters")]
@@ -110,9 +123,10 @@ pub type Result<T> = std::result::Result<T, NetworkError>;
 impl Fault for NetworkError {
     fn kind(&self) -> FaultKind {
         match self {
-            Self::MixesExamples { .. } | Self::Rounding { .. } | Self::Batch { .. } => {
-                FaultKind::Refused
-            }
+            Self::MixesExamples { .. }
+            | Self::Disagrees { .. }
+            | Self::Rounding { .. }
+            | Self::Batch { .. } => FaultKind::Refused,
             _ => FaultKind::Invalid,
         }
     }
@@ -124,6 +138,7 @@ impl Fault for NetworkError {
             Self::Size { .. } => "layer_size",
             Self::Outputs { .. } => "loss_outputs",
             Self::MixesExamples { .. } => "mixes_examples",
+            Self::Disagrees { .. } => "layer_disagrees",
             Self::Norms { .. } => "clip_norms",
             Self::OutOfRange { .. } => "out_of_range",
             Self::Rounding { .. } => "batch_rounding",
@@ -149,6 +164,10 @@ impl Fault for NetworkError {
                 "use a norm within the example: group_norm after convolutions, layer_norm elsewhere"
                     .into()
             }
+            Self::Disagrees { .. } => {
+                "let square_norms, accumulate, keep and joint_sum speak of the same contributions; a layer without joint_pieces needs no keep and no joint_sum"
+                    .into()
+            }
             Self::Norms { layers, .. } => format!("give {layers} norms, or one for all"),
             Self::OutOfRange { .. } => {
                 "give norms from 1e-9 to 1e9, shares from 0 to 1, and a grid of 2^-37 to 2^-10 of the norm".into()
@@ -168,7 +187,7 @@ const EXAMPLES: usize = 5;
 /// Beyond this many numbers per example a layer is not put to the test, which would take longer than a user waits.
 const TESTED_LEN: usize = 1 << 21;
 
-/// Refuses a layer that has no size or that is seen to mix examples.
+/// Refuses a layer that has no size, that is seen to mix examples, or whose sums are not those of its examples.
 pub(crate) fn check(layer: &dyn Layer, at: usize) -> Result<()> {
     let name = layer.name();
     let (input, output) = (layer.input_len(), layer.output_len());
@@ -199,14 +218,9 @@ pub(crate) fn check(layer: &dyn Layer, at: usize) -> Result<()> {
             .flat_map(|&i| rows[i * len..(i + 1) * len].iter());
         rows.copied().collect::<Vec<_>>()
     };
-    let all = run(layer, &params, &inputs, &deltas, &[0, 1, 2, 3, 4]);
-    let some = run(
-        layer,
-        &params,
-        &moved(&inputs, input),
-        &moved(&deltas, output),
-        &[3, 0, 4],
-    );
+    let bench = Bench::new(layer, &params);
+    let all = bench.run(&inputs, &deltas, &[0, 1, 2, 3, 4]);
+    let some = bench.run(&moved(&inputs, input), &moved(&deltas, output), &[3, 0, 4]);
     for (place, &i) in order.iter().enumerate() {
         let same = |one: &[f32], other: &[f32], len: usize| {
             let one = one[i * len..(i + 1) * len].iter().map(|x| x.to_bits());
@@ -221,45 +235,58 @@ pub(crate) fn check(layer: &dyn Layer, at: usize) -> Result<()> {
             return Err(NetworkError::MixesExamples { at, name });
         }
     }
-    Ok(())
+    match contribution::disagreement(&bench, &inputs, &deltas) {
+        Some(what) => Err(NetworkError::Disagrees { at, name, what }),
+        None => Ok(()),
+    }
 }
 
+/// A layer that is put to the test.
+struct Bench<'a> {
+    layer: &'a dyn Layer,
+    params: &'a [f32],
+    prepared: Prepared,
+}
+
+/// What it made of some examples.
 struct Outcome {
     outputs: Vec<f32>,
     input_deltas: Vec<f32>,
     norms: Vec<f64>,
+    scratch: Scratch,
 }
 
-fn run(
-    layer: &dyn Layer,
-    params: &[f32],
-    inputs: &[f32],
-    deltas: &[f32],
-    seeds: &[u64],
-) -> Outcome {
-    let mut prepared = Prepared::with_delta();
-    layer.prepare(params, &mut prepared);
-    let pass = Pass {
-        params,
-        prepared: &prepared,
-        seeds,
-    };
-    let mut scratch = Scratch::default();
-    let mut outcome = Outcome {
-        outputs: vec![0.0; deltas.len()],
-        input_deltas: vec![0.0; inputs.len()],
-        norms: vec![0.0; seeds.len()],
-    };
-    layer.forward(pass, inputs, &mut outcome.outputs, &mut scratch);
-    layer.backward(
-        pass,
-        inputs,
-        deltas,
-        Some(&mut outcome.input_deltas),
-        &mut scratch,
-    );
-    layer.square_norms(inputs, deltas, &mut scratch, &mut outcome.norms);
-    outcome
+impl<'a> Bench<'a> {
+    fn new(layer: &'a dyn Layer, params: &'a [f32]) -> Self {
+        let mut prepared = Prepared::with_delta();
+        layer.prepare(params, &mut prepared);
+        Self {
+            layer,
+            params,
+            prepared,
+        }
+    }
+
+    /// There and back, with one seed for each example.
+    fn run(&self, inputs: &[f32], deltas: &[f32], seeds: &[u64]) -> Outcome {
+        let pass = Pass {
+            params: self.params,
+            prepared: &self.prepared,
+            seeds,
+        };
+        let mut outcome = Outcome {
+            outputs: vec![0.0; deltas.len()],
+            input_deltas: vec![0.0; inputs.len()],
+            norms: vec![0.0; seeds.len()],
+            scratch: Scratch::default(),
+        };
+        let scratch = &mut outcome.scratch;
+        let (layer, back) = (self.layer, Some(&mut outcome.input_deltas[..]));
+        layer.forward(pass, inputs, &mut outcome.outputs, scratch);
+        layer.backward(pass, inputs, deltas, back, scratch);
+        layer.square_norms(inputs, deltas, scratch, &mut outcome.norms);
+        outcome
+    }
 }
 
 #[cfg(test)]

@@ -3,12 +3,16 @@
 //! What is done on them must not depend on how many there are. A system without threads to spare gives none, and the caller does it all.
 //! They do not survive a fork: a child process that wants several threads starts a program of its own.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use rayon_core::{ThreadPool, ThreadPoolBuilder};
+use rayon_core::{ThreadPool, ThreadPoolBuilder, Yield};
 
 /// No more than this share the items of [`each`].
 const THREADS_MAX: usize = 256;
+
+/// How often a caller looks whether the others are done before it falls asleep: to be woken takes longer than most of them need.
+const PATIENCE: usize = 1 << 10;
 
 /// One less than there are processors, since the caller works, too. They are started once, or never if the system has none then.
 fn threads() -> Option<&'static ThreadPool> {
@@ -36,13 +40,58 @@ pub fn side_by_side<W: Send>(workers: impl IntoIterator<Item = W>, work: impl Fn
         work(first);
         return others.for_each(work);
     };
-    let work = &work;
+    let (work, left) = (&work, &AtomicUsize::new(0));
     threads.in_place_scope(|scope| {
         for worker in others {
-            scope.spawn(move |_| work(worker));
+            left.fetch_add(1, Ordering::Relaxed);
+            scope.spawn(move |_| {
+                work(worker);
+                left.fetch_sub(1, Ordering::Relaxed);
+            });
         }
         work(first);
+        // Whoever waits there falls asleep at once.
+        for _ in 0..PATIENCE {
+            if left.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+            std::thread::yield_now();
+        }
     });
+}
+
+/// Calls `work` and keeps as many of the shared threads from falling asleep until it returns: to wake one takes as long as a part of a
+/// small step of training. For work that calls for threads again and again. In between they are busy, and give way to whoever else wants their
+/// processors.
+pub fn awake<T>(wanted: usize, work: impl FnOnce() -> T) -> T {
+    let alone = wanted < 2 || rayon_core::current_thread_index().is_some();
+    let Some(threads) = (!alone).then(threads).flatten() else {
+        return work();
+    };
+    let over = AtomicBool::new(false);
+    let waiting = || {
+        while !over.load(Ordering::Relaxed) {
+            if rayon_core::yield_now() != Some(Yield::Executed) {
+                std::thread::yield_now();
+            }
+        }
+    };
+    threads.in_place_scope(|scope| {
+        for _ in 1..wanted.min(threads.current_num_threads() + 1) {
+            scope.spawn(|_| waiting());
+        }
+        let _over = Over(&over);
+        work()
+    })
+}
+
+/// Says that it is over, also when work panics.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Calls `work` once with each item, on at most so many threads: whoever is free takes the next.
@@ -96,6 +145,37 @@ mod tests {
         }
         // And the threads go on.
         each(2, 0..10, |_| {});
+    }
+
+    #[test]
+    fn threads_that_are_kept_awake_work_and_are_let_go() {
+        for wanted in [0, 1, 2, 7] {
+            let count = AtomicU64::new(0);
+            let result = awake(wanted, || {
+                for _ in 0..5 {
+                    each(wanted, 0..10, |_| {
+                        count.fetch_add(1, Ordering::Relaxed);
+                    });
+                }
+                awake(wanted, || 11)
+            });
+            assert_eq!((result, count.into_inner()), (11, 50));
+        }
+        let panic = std::panic::catch_unwind(|| awake(3, || panic!("bad")));
+        assert!(panic.is_err());
+        let both = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        awake(2, || {
+                            each(2, 0..4, |_| _ = both.fetch_add(1, Ordering::Relaxed));
+                        });
+                    }
+                });
+            }
+        });
+        assert_eq!(both.into_inner(), 800);
     }
 
     /// Work that calls for threads itself, from one of them.

@@ -16,8 +16,18 @@ use whit_core::{Confidence, Entropy, Event, L2, Mechanism, Relation, Scale, Secr
 use crate::additive::normal_half_width;
 use crate::{Release, Result, crew, sample};
 
-/// Coordinates that share a stream. Fixed, so that who draws what does not depend on how many threads there are.
-const BLOCK: usize = 1 << 16;
+/// Coordinates that share a stream, at most: to open one takes as long as hundreds of draws.
+const BLOCK: usize = 1 << 14;
+
+/// Blocks come in multiples of this, so that a few threads share them evenly.
+const SHARES: usize = 4;
+
+/// How many coordinates share a stream. It depends on the length of a vector alone, so that who draws what does not depend on how many
+/// threads there are.
+fn block(length: usize) -> usize {
+    let blocks = length.div_ceil(BLOCK).max(1).next_multiple_of(SHARES);
+    length.div_ceil(blocks).max(BLOCK / SHARES)
+}
 
 /// Adds rounded Gaussian noise to integers.
 pub struct RoundedGaussian<R: Relation> {
@@ -56,7 +66,8 @@ impl<R: Relation> RoundedGaussian<R> {
         entropy: &mut impl Entropy,
     ) -> Result<Release<Vec<i64>>> {
         let mut values = x.expose();
-        for block in values.chunks_mut(BLOCK) {
+        let length = block(values.len());
+        for block in values.chunks_mut(length) {
             self.sampler.add_to(block, &mut entropy.open()?);
         }
         Ok(Release::new(values, self.event()))
@@ -71,8 +82,9 @@ impl<R: Relation> RoundedGaussian<R> {
     ) -> Result<Release<Vec<i64>>> {
         let mut values = x.expose();
         // All streams are opened before any is read, so that nothing is released if one is missing.
+        let length = block(values.len());
         let work = values
-            .chunks_mut(BLOCK)
+            .chunks_mut(length)
             .map(|block| Ok((block, entropy.open()?)))
             .collect::<Result<Vec<_>>>()?;
         let threads = threads.get().min(work.len());
@@ -230,7 +242,7 @@ mod tests {
     #[test]
     fn threads_change_nothing() {
         let mechanism = mechanism((1 << 38, 1), 1);
-        let zeros = || Secret::new(vec![0_i64; 3 * BLOCK + 17]);
+        let zeros = || Secret::new(vec![0_i64; 5 * BLOCK + 17]);
         let alone = mechanism
             .release(zeros(), &mut Seeded::new(234))
             .expect("entropy");
@@ -239,8 +251,9 @@ mod tests {
             let together = mechanism.release_on(threads, zeros(), &mut Seeded::new(234));
             assert_eq!(together.expect("entropy"), alone);
         }
-        let (first, rest) = alone.value().split_at(BLOCK);
-        for block in rest.chunks(BLOCK) {
+        let length = block(5 * BLOCK + 17);
+        let (first, rest) = alone.value().split_at(length);
+        for block in rest.chunks(length) {
             let same = block.iter().zip(first).filter(|(y, z)| y == z).count();
             assert!(same < 3, "{same} draws were repeated");
         }
@@ -250,6 +263,19 @@ mod tests {
             &mut Seeded::new(234),
         );
         assert!(nothing.expect("nothing to do").value().is_empty());
+    }
+
+    #[test]
+    fn blocks_are_even_and_never_tiny() {
+        for (length, expected) in [(0, 4096), (1, 4096), (16_384, 4096), (71_010, 8877)] {
+            assert_eq!(block(length), expected);
+        }
+        for length in (0..2_000_000).step_by(7919) {
+            let (block, whole) = (block(length), BLOCK / SHARES * SHARES);
+            assert!((BLOCK / SHARES..=BLOCK).contains(&block));
+            let count = length.div_ceil(block);
+            assert!(length < whole || count.is_multiple_of(SHARES), "{length}");
+        }
     }
 
     #[test]

@@ -625,8 +625,8 @@ pub const LEARNING: &[Mutant] = &[
     Mutant {
         name: "rounded Gaussian: the last block gets no noise",
         file: "crates/mechanism/src/rounded_gaussian.rs",
-        original: "for block in values.chunks_mut(BLOCK) {",
-        planted: "for block in values.chunks_exact_mut(BLOCK) {",
+        original: "for block in values.chunks_mut(length) {",
+        planted: "for block in values.chunks_exact_mut(length) {",
         package: MECHANISM,
         tests: "rounded_gaussian",
     },

@@ -62,7 +62,7 @@
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use whit_accounting::budget::{Cap, Cost, Mode, Sums};
+use whit_accounting::budget::{Cap, Cost, Mode};
 use whit_accounting::price;
 use whit_accounting::reserve::{Account, Filter, Level, Permit, Refusal, Standing, Unreserved};
 use whit_core::{Confidence, Delta, Entropy, Neighbours};
@@ -72,6 +72,7 @@ use whit_sql::catalog::Promise;
 use whit_sql::{StablePlan, Statement, Tables, execute};
 
 mod error;
+mod rehearsal;
 mod reply;
 mod same_file;
 mod statistic;
@@ -80,11 +81,12 @@ mod training;
 mod turn;
 
 pub use error::{Error, Result};
+pub use rehearsal::{rehearse, rehearse_statistic};
 pub use reply::{Charge, Explained, Left, Remaining, Reply};
 pub use same_file::is_same_file;
 pub use statistic::Measured;
 #[cfg(feature = "learn")]
-pub use training::{Course, Desk, Order, Quoted};
+pub use training::{Course, Desk, Order, Quoted, quote_unopened, rehearse_run};
 pub use whit_ledger as ledger;
 pub use whit_sql::{
     Answer, AnswerColumn, Asked, Catalog, Cell, Explanation, Kind, PrivatePlan, Request, Value,
@@ -349,37 +351,6 @@ fn plan(catalog: &Catalog, tables: &Tables, question: &Question) -> Result<Priva
     let statement = Statement::parse(&question.sql, tables)?;
     let stable = StablePlan::analyze(statement, &request, tables)?;
     Ok(PrivatePlan::rewrite(stable, &request, tables)?)
-}
-
-/// Would a question be charged, if there were room? For doors that make no ledger before there is something to put into it. Reads no
-/// private row.
-pub fn rehearse(catalog: &Catalog, folder: &Path, question: &Question) -> Result<()> {
-    let levels = account(catalog, question.analyst.as_deref())?.levels();
-    let tables = Tables::open(catalog, folder)?;
-    let Terms {
-        mode,
-        neighbours,
-        caps,
-        ..
-    } = terms(catalog);
-    // What a ledger would begin with.
-    let mut standings = Vec::new();
-    for (level, epsilon, delta) in caps {
-        if levels.contains(&level) {
-            standings.push(Standing {
-                level,
-                cap: Some(Cap::new(mode, neighbours, epsilon, delta)?),
-                spent: Sums::default(),
-            });
-        }
-    }
-    let planned = plan(catalog, &tables, question);
-    let advise =
-        |error: Error| error.about_delta(Keys::Private, mode, Begun::NotYet, || Some(standings));
-    let plan = planned.map_err(advise)?;
-    let delta = plan.request().delta();
-    Filter::new(mode).with_delta(delta).cost(plan.event())?;
-    Ok(())
 }
 
 /// Why the next question would be refused by the ledger at this path, whatever it is, and what helps. Where there is no ledger yet,

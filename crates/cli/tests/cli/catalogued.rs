@@ -215,3 +215,54 @@ fn a_catalog_that_is_gone_is_missed() {
     ]);
     assert_eq!(failure(&run, 1, "invalid"), "catalog_not_read");
 }
+
+/// What is refused before there is a ledger makes none.
+#[test]
+fn a_refused_statistic_makes_no_ledger() {
+    let clinic = Clinic::new();
+    let stats = |more: &str| {
+        let arguments = format!("stats count visits.csv --format json {more}");
+        clinic.run(&arguments.split_whitespace().collect::<Vec<_>>())
+    };
+    for (more, exit, kind, code) in [
+        ("--epsilon 5", 3, "exhausted", "budget_exhausted"),
+        ("--epsilon 0.5 --column no", 1, "invalid", "unknown_column"),
+        (
+            "--epsilon 0.5 --relation replace",
+            2,
+            "refused",
+            "other_relation",
+        ),
+        ("--epsilon 0.5 --unit ward", 2, "refused", "other_unit"),
+    ] {
+        assert_eq!(failure(&stats(more), exit, kind), code, "{more}");
+        for name in ["whit.ledger", "whit.ledger.key", "whit.ledger.mark"] {
+            assert!(!clinic.path(name).exists(), "{more}: {name}");
+        }
+    }
+    assert_eq!(answer(&stats("--epsilon 0.5"))["recorded"], true);
+    // A ledger that is there stays as it is.
+    let before = fs::read(clinic.path("whit.ledger")).expect("a ledger");
+    let run = stats("--epsilon 5");
+    assert_eq!(failure(&run, 3, "exhausted"), "budget_exhausted");
+    assert!(fs::read(clinic.path("whit.ledger")).expect("a ledger") == before);
+}
+
+/// Who names a ledger, or whom to charge, is not answered without.
+#[test]
+fn a_ledger_is_not_ignored_for_files_that_no_catalog_has() {
+    let clinic = Clinic::new();
+    for option in ["--ledger whit.ledger", "--analyst ann"] {
+        for file in ["wards.csv", "-", ""] {
+            let arguments = format!("stats count {file} --epsilon 1 {option} --format json");
+            let run = clinic.run(&arguments.split_whitespace().collect::<Vec<_>>());
+            assert_eq!(failure(&run, 1, "invalid"), "not_in_catalog", "{arguments}");
+            assert!(run.stdout.contains("give --catalog"), "{}", run.stdout);
+        }
+        // Of a file that is not there, that is said.
+        let arguments = format!("stats count no.csv --epsilon 1 {option} --format json");
+        let run = clinic.run(&arguments.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(failure(&run, 1, "invalid"), "unreadable_file");
+    }
+    assert!(!clinic.path("whit.ledger").exists());
+}

@@ -57,6 +57,13 @@ fn train(folder: &TempDir, more: &str) -> String {
     format!("train {}/plan.toml {more}", folder.path().display())
 }
 
+fn names(folder: &Path) -> BTreeSet<std::ffi::OsString> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    entries
+        .map(|entry| entry.expect("listed").file_name())
+        .collect()
+}
+
 fn left(found: &Value) -> f64 {
     number(&found["remaining"]["dataset"], "epsilon")
 }
@@ -100,7 +107,12 @@ fn a_run_is_charged_and_says_so() {
     assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
     let people = run(&train(&folder, ""));
     assert_eq!((people.code, people.stderr.as_str()), (0, ""));
-    for part in ["paid for when it began", "left of points", "receipt"] {
+    for part in [
+        "paid for when it began",
+        "no step was taken now",
+        "left of points",
+        "receipt",
+    ] {
         assert!(people.stdout.contains(part), "{}", people.stdout);
     }
 }
@@ -109,8 +121,9 @@ fn a_run_is_charged_and_says_so() {
 fn what_does_not_fit_the_budget_leaves_nothing() {
     let check = |catalog: &str, exit: i32, kind: &str, code: &str| {
         let folder = folder(catalog);
+        let before = names(folder.path());
         check_refused(b"", &train(&folder, ""), exit, kind, code);
-        assert!(!folder.path().join("plan").exists(), "{code}");
+        assert_eq!(names(folder.path()), before, "{code}");
     };
     let small = CATALOG.replace("epsilon = 8.0", "epsilon = 0.01");
     check(&small, 3, "exhausted", "budget_exhausted");
@@ -118,6 +131,77 @@ fn what_does_not_fit_the_budget_leaves_nothing() {
     check(&pure, 2, "refused", "budget_without_delta");
     let several = CATALOG.replace("rows_per_unit = 1\n", "");
     check(&several, 2, "refused", "several_rows_per_unit");
+    // Nor does what cannot be written, with a ledger or without one.
+    let folder = folder(CATALOG);
+    let before = names(folder.path());
+    let file = folder.path().join("plan.toml");
+    let said = ["", "/deep"].map(|more| {
+        let train = train(&folder, &format!("--out {}{more}", file.display()));
+        check_refused(b"", &train, 1, "invalid", "out_not_written");
+        assert_eq!(names(folder.path()), before);
+        run(&train).stderr
+    });
+    fs::remove_file(folder.path().join("whit.toml")).expect("there");
+    let before = names(folder.path());
+    let again = ["", "/deep"].map(|more| {
+        let train = train(&folder, &format!("--out {}{more}", file.display()));
+        check_refused(b"", &train, 1, "invalid", "out_not_written");
+        assert_eq!(names(folder.path()), before);
+        run(&train).stderr
+    });
+    assert_eq!(said, again, "one thing is said in one way");
+}
+
+/// A dry run says that there is no room, by the ledger that is there and by one that is not.
+#[test]
+fn a_dry_run_tells_whether_there_is_room() {
+    let large = folder(CATALOG);
+    let before = names(large.path());
+    let dry = |folder: &TempDir| answer(&run(&train(folder, "--dry-run --format json")));
+    let found = dry(&large);
+    let room = number(&found, "room");
+    assert!(room >= 2.0 && found["objection"].is_null(), "{found}");
+    assert_eq!(names(large.path()), before, "no ledger was made");
+    let people = run(&train(&large, "--dry-run")).stdout;
+    assert!(
+        people.contains(&format!("for {room} such runs")),
+        "{people}"
+    );
+
+    // The budget has room for one run, which is then taken.
+    let small = folder(&CATALOG.replace("epsilon = 8.0", "epsilon = 1.5"));
+    let found = dry(&small);
+    assert_eq!(found["room"], 1, "{found}");
+    assert!(
+        run(&train(&small, "--dry-run"))
+            .stdout
+            .contains("for one such run")
+    );
+    answer(&run(&train(&small, "--format json")));
+    let before = fs::read(small.path().join("whit.ledger")).expect("a ledger");
+    let found = dry(&small);
+    assert_eq!(found["room"], 0, "{found}");
+    let why = found["objection"].as_str().expect("a reason");
+    assert!(why.contains("left, and this costs rho"), "{why}");
+    let people = run(&train(&small, "--dry-run"));
+    assert_eq!((people.code, people.stderr.as_str()), (0, ""));
+    assert!(
+        people.stdout.contains("for no such run: the"),
+        "{}",
+        people.stdout
+    );
+    let other = train(&small, &format!("--out {}/b", small.path().display()));
+    check_refused(b"", &other, 3, "exhausted", "budget_exhausted");
+    assert!(!small.path().join("b").exists());
+    let after = fs::read(small.path().join("whit.ledger")).expect("a ledger");
+    assert_eq!(before, after, "nothing was recorded");
+
+    // A ledger without a catalog that has the data is none that could be asked.
+    fs::remove_file(large.path().join("whit.toml")).expect("there");
+    for option in ["--ledger x.ledger", "--analyst ann"] {
+        let train = train(&large, &format!("--dry-run {option}"));
+        check_refused(b"", &train, 1, "invalid", "not_in_catalog");
+    }
 }
 
 #[test]

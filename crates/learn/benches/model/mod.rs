@@ -199,6 +199,10 @@ impl Run {
 
     /// Takes a step and says how many examples were in it.
     pub(crate) fn step(&mut self, kind: Step, threads: NonZeroUsize) -> usize {
+        whit_mechanism::crew::awake(threads.get(), || self.step_awake(kind, threads))
+    }
+
+    fn step_awake(&mut self, kind: Step, threads: NonZeroUsize) -> usize {
         let examples = self.rows.len();
         let rate = RATE as f32 / examples as f32;
         if matches!(kind, Step::Plain) {

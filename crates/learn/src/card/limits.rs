@@ -27,6 +27,16 @@ pub enum Search {
 }
 
 impl Card<'_> {
+    /// What became of rows that did not fit. Whoever is charged by a ledger hears nothing of them.
+    fn misfits(&self) -> &'static str {
+        match self.payer {
+            Payer::Nobody => {
+                "A row that does not fit what was declared has no part in the model: it refuses the run before its first step, or counts as an empty example."
+            }
+            _ => "A row that does not fit what was declared counts as an empty example.",
+        }
+    }
+
     pub(super) fn limits(&self, text: &mut String) {
         line(text, "## What is public\n");
         let number = match (self.guarantee.event.neighbours(), self.data.n_public) {
@@ -41,7 +51,8 @@ impl Card<'_> {
             &format!(
                 "This whole card: {number}the shape of the features, the classes, the constants that features were normalised by, \
                  the network and its initial weights, and all numbers above. By the owner's word they were \
-                 chosen without looking at the rows. A row that does not fit what was declared counts as an empty example.\n"
+                 chosen without looking at the rows. {}\n",
+                self.misfits()
             ),
         );
         line(text, "## What is not in the guarantee\n");
@@ -66,6 +77,10 @@ impl Card<'_> {
             line(
                 text,
                 "- No ledger was charged for this run: whatever else was released about the same data costs as well, and nothing here adds it up.",
+            );
+            line(
+                text,
+                "- One bit, if the owner heard of it: that no row was refused before the first step.",
             );
         }
         line(

@@ -28,6 +28,14 @@ pub enum CheckpointError {
         /// The operating system's kind of failure.
         why: ErrorKind,
     },
+    /// The folder cannot be made, or nothing can be written there.
+    #[error("the folder {} cannot be written: {}", path.display(), in_words(*why))]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The operating system's kind of failure.
+        why: ErrorKind,
+    },
     /// Another run holds the place.
     #[error("another run is using the checkpoint {}", path.display())]
     Busy {
@@ -69,6 +77,17 @@ pub enum CheckpointError {
 /// Short for a result with this error.
 pub(super) type Result<T> = std::result::Result<T, CheckpointError>;
 
+/// What is wrong with a folder.
+fn in_words(why: ErrorKind) -> String {
+    match why {
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
+            "a file stands there, or on the way".into()
+        }
+        ErrorKind::PermissionDenied => "you may not write there".into(),
+        other => other.to_string(),
+    }
+}
+
 impl Fault for CheckpointError {
     fn kind(&self) -> FaultKind {
         match self {
@@ -85,6 +104,7 @@ impl Fault for CheckpointError {
         match self {
             Self::Unreadable { .. } => "checkpoint_unreadable",
             Self::Unwritable { .. } => "checkpoint_unwritable",
+            Self::Folder { .. } => "out_not_written",
             Self::Busy { .. } => "checkpoint_busy",
             Self::Damaged => "checkpoint_damaged",
             Self::Version { .. } => "checkpoint_version",
@@ -99,6 +119,9 @@ impl Fault for CheckpointError {
         match self {
             Self::Unreadable { .. } | Self::Unwritable { .. } => {
                 "give a folder that exists and that you may read and write".into()
+            }
+            Self::Folder { .. } => {
+                "give a folder that you may write to, or one that can be made".into()
             }
             Self::Busy { .. } => "wait for the other run, or give another folder".into(),
             Self::Damaged => {

@@ -19,8 +19,9 @@ use crate::tensor::{
 /// With at most so many outputs, inputs are read so seldom that packing them costs more than it saves.
 const UNPACKED_ROWS: usize = 2 * STRIP;
 
-/// Rows of weights that are summed together: strips that use a panel of inputs while it is near.
-const JOINT_ROWS: usize = 8 * STRIP;
+/// Rows of weights that are summed together: strips that use a panel of inputs while it is near, and as few passes over all inputs as
+/// leave something for every thread.
+const JOINT_ROWS: usize = 16 * STRIP;
 
 /// A linear layer. Its parameters are the weights, one row per output, and then the bias.
 #[derive(Clone, Copy, Debug)]

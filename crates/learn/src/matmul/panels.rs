@@ -12,7 +12,7 @@ pub(super) const PANEL: usize = 48;
 pub(crate) const BLOCK: usize = 16;
 
 /// Floats below which a matrix is packed by one thread.
-const SHARED_MIN: usize = 1 << 17;
+const SHARED_MIN: usize = 1 << 14;
 
 /// The right factor of a product: panels of up to [`PANEL`] columns, each row by row, the last one padded with zeros to a
 /// multiple of [`BLOCK`]. It keeps its memory when it is packed anew.

@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use whit_core::{Entropy, Neighbours};
+use whit_sql::{Catalog, Tables};
 
 use super::{Charge, Error, Kind, Remaining, Result, Session};
 use crate::stats::{Answer, Plan, Request, Statistic};
@@ -28,17 +29,14 @@ impl Session {
     pub fn measure<R: Read>(
         &self,
         table: &str,
-        mut request: Request,
+        request: Request,
         analyst: Option<&str>,
         csv: impl FnOnce() -> crate::Result<R>,
         entropy: &mut impl Entropy,
     ) -> Result<Measured> {
         let account = self.account(analyst)?;
-        self.protect(table, &mut request)?;
-        // As for statements, so that ten tenths fit into one.
-        request.epsilon = request.epsilon.in_whole_steps();
         let delta = request.delta;
-        let plan = Plan::new(request)?;
+        let plan = plan(&self.catalog, &self.tables, table, request)?;
         let cost = self.filter.with_delta(delta).cost(plan.event())?;
         let charge = Charge::new(*plan.charge(), &cost);
         let filter = self.filter.with_delta(delta);
@@ -68,55 +66,67 @@ impl Session {
         }
         Ok(executed?)
     }
+}
 
-    /// Makes the request protect whom the catalog protects, or refuses.
-    fn protect(&self, name: &str, request: &mut Request) -> Result<()> {
-        let table = self.catalog.table(name);
-        let unit = table.and_then(|table| table.unit());
-        let (Some(table), Some(unit), Some(columns)) = (table, unit, self.tables.columns(name))
-        else {
-            let table = name.to_owned();
-            return Err(Error::NoTable { table });
-        };
-        if request.relation != Neighbours::AddRemove {
-            return Err(Error::OtherRelation {
-                budget: Neighbours::AddRemove,
-                given: request.relation,
-            });
-        }
-        // Statistics tell units apart as text. A number can be written in several ways.
-        let text = |&(column, kind): &(&str, Kind)| column == unit && kind == Kind::Text;
-        if !columns.iter().any(text) {
-            return Err(Error::UnitNotText {
+/// What a statistic of a table becomes: a function of the request, the catalog and the table's first line.
+pub(super) fn plan(
+    catalog: &Catalog,
+    tables: &Tables,
+    table: &str,
+    mut request: Request,
+) -> Result<Plan> {
+    protect(catalog, tables, table, &mut request)?;
+    // As for statements, so that ten tenths fit into one.
+    request.epsilon = request.epsilon.in_whole_steps();
+    Ok(Plan::new(request)?)
+}
+
+/// Makes the request protect whom the catalog protects, or refuses.
+fn protect(catalog: &Catalog, tables: &Tables, name: &str, request: &mut Request) -> Result<()> {
+    let table = catalog.table(name);
+    let unit = table.and_then(|table| table.unit());
+    let (Some(table), Some(unit), Some(columns)) = (table, unit, tables.columns(name)) else {
+        let table = name.to_owned();
+        return Err(Error::NoTable { table });
+    };
+    if request.relation != Neighbours::AddRemove {
+        return Err(Error::OtherRelation {
+            budget: Neighbours::AddRemove,
+            given: request.relation,
+        });
+    }
+    // Statistics tell units apart as text. A number can be written in several ways.
+    let text = |&(column, kind): &(&str, Kind)| column == unit && kind == Kind::Text;
+    if !columns.iter().any(text) {
+        return Err(Error::UnitNotText {
+            table: name.to_owned(),
+            unit: unit.to_owned(),
+        });
+    }
+    match &request.unit {
+        None => request.unit = Some(unit.to_owned()),
+        Some(given) if given == unit => {}
+        Some(given) => {
+            return Err(Error::OtherUnit {
                 table: name.to_owned(),
                 unit: unit.to_owned(),
+                given: given.clone(),
             });
         }
-        match &request.unit {
-            None => request.unit = Some(unit.to_owned()),
-            Some(given) if given == unit => {}
-            Some(given) => {
-                return Err(Error::OtherUnit {
-                    table: name.to_owned(),
-                    unit: unit.to_owned(),
-                    given: given.clone(),
-                });
-            }
-        }
-        // A declared cap is enforced, not trusted.
-        if let Some(most) = table.rows_per_unit()
-            && !matches!(request.statistic, Statistic::Distinct { .. })
-        {
-            let asked = request.rows_per_unit.unwrap_or(most);
-            request.rows_per_unit = Some(asked.min(most));
-        }
-        let known = |column: &&str| columns.iter().any(|(name, _)| name == column);
-        match request.columns().iter().find(|column| !known(column)) {
-            Some(&column) => Err(Error::NoColumn {
-                table: name.to_owned(),
-                column: column.to_owned(),
-            }),
-            None => Ok(()),
-        }
+    }
+    // A declared cap is enforced, not trusted.
+    if let Some(most) = table.rows_per_unit()
+        && !matches!(request.statistic, Statistic::Distinct { .. })
+    {
+        let asked = request.rows_per_unit.unwrap_or(most);
+        request.rows_per_unit = Some(asked.min(most));
+    }
+    let known = |column: &&str| columns.iter().any(|(name, _)| name == column);
+    match request.columns().iter().find(|column| !known(column)) {
+        Some(&column) => Err(Error::NoColumn {
+            table: name.to_owned(),
+            column: column.to_owned(),
+        }),
+        None => Ok(()),
     }
 }

@@ -13,25 +13,32 @@
 //! tried; the charge is kept; it is settled with what the run promises; the folder is begun, which uses the permit up; rows are read; steps
 //! are counted in the folder before they are taken. A run that stops after the folder was begun goes on from there and pays nothing, since
 //! the ledger knows its number; before that, what was paid is spent. What there is no room for has read and written nothing, unless another
-//! charge takes the room in between: then the folder is there, and empty. A second run of
+//! charge takes the room in between, or the disk is full: then the folder is there, with nothing but the run's lock in it. (A lock that was
+//! made is never removed: somebody may hold it.) Where there is no ledger yet, [`rehearse_run`] refuses before one is made. A second run of
 //! the same plan is another run, and pays.
 
+mod example;
+mod quote;
 mod room;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
 
 use serde::Serialize;
-use whit_accounting::price;
 use whit_accounting::reserve::Account;
-use whit_core::{Bits, Delta, Entropy, Event, Neighbours};
-use whit_learn::checkpoint::{CheckpointError, Place, Run};
+use whit_core::{Bits, Entropy, Event};
+use whit_learn::checkpoint::{Place, Run};
 use whit_learn::data::{Audience, DataError, load_private, survey};
 use whit_learn::model::Architecture;
 use whit_learn::{Payer, Payment, Plan, Recipe, Summary, Trainer};
 use whit_ledger::{Found, Key};
 
-use super::{Charge, Error, Kind, Remaining, Result, Session, is_same_file};
+use super::rehearsal::verdict;
+use super::{Charge, Error, Remaining, Result, Session};
+use example::protect_examples;
+use quote::cover;
+
+pub use quote::{Quoted, quote_unopened, rehearse_run};
 
 /// Which run, on what, by whom.
 #[derive(Clone, Copy, Debug)]
@@ -78,16 +85,6 @@ pub struct Course {
     pub receipt: String,
 }
 
-/// What a run would be charged.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Quoted {
-    /// What it would be charged.
-    pub charge: Charge,
-    /// What is left as long as nothing is charged.
-    pub remaining: Remaining,
-}
-
 /// What the ledger keeps of a run: the guarantee, and which run it is.
 #[derive(Serialize)]
 struct Promise<'a> {
@@ -121,10 +118,9 @@ impl Session {
     ) -> Result<Course> {
         let account = self.account(order.analyst)?;
         let recipe = self.protect_examples(order)?;
-        let (event, charge) = self.training_event(order.plan, &account)?;
-        let shape = survey(&recipe.data, order.folder);
-        let shape = shape.map_err(|error| unfit(order.table, error))?;
-        let architecture = recipe.check(order.plan, &shape)?;
+        let standings = self.ledger.standings(&account)?;
+        let (event, charge) = cover(&self.catalog, &self.filter, order.plan, &standings)?;
+        let architecture = check(order, &recipe)?;
         let run = recipe.run(order.plan);
         let begun = match Place::is_begun(desk.out, &run) {
             true => self.paid_before(&run, &account, desk)?,
@@ -154,42 +150,8 @@ impl Session {
         })
     }
 
-    /// What a run would be charged. Reads no private row, charges nothing.
-    pub fn quote(&self, order: &Order<'_>) -> Result<Quoted> {
-        let account = self.account(order.analyst)?;
-        let recipe = self.protect_examples(order)?;
-        recipe.data.check().map_err(whit_learn::Error::from)?;
-        let (_, charge) = self.training_event(order.plan, &account)?;
-        Ok(Quoted {
-            charge,
-            remaining: self.remaining(&account)?,
-        })
-    }
-
-    /// The event to charge, and what that adds.
-    fn training_event(&self, plan: &Plan, account: &Account) -> Result<(Event, Charge)> {
-        if plan.relation() != Neighbours::AddRemove {
-            return Err(Error::OtherRelation {
-                budget: Neighbours::AddRemove,
-                given: plan.relation(),
-            });
-        }
-        let (_, slack) = self.catalog.budget();
-        if slack == Delta::ZERO {
-            let delta = plan.delta().value();
-            return Err(Error::NoDelta { delta });
-        }
-        let guarantee = plan.guarantee()?;
-        let alone = price(&guarantee, plan.delta())?;
-        let (own, simple) = (
-            self.filter.cost(plan.event())?,
-            self.filter.cost(&guarantee)?,
-        );
-        let standings = self.ledger.standings(account)?;
-        Ok(match room::takes_less(&own, &simple, &standings) {
-            true => (plan.event().clone(), Charge::new(alone, &own)),
-            false => (guarantee, Charge::new(alone, &simple)),
-        })
+    fn protect_examples(&self, order: &Order<'_>) -> Result<Recipe> {
+        protect_examples(&self.catalog, &self.tables, &self.folder, order)
     }
 
     /// Charges the run, settles that with what it promises, and begins its folder.
@@ -202,13 +164,9 @@ impl Session {
         entropy: &mut impl Entropy,
     ) -> Result<Begun> {
         self.ledger.running()?;
-        room::check(
-            &self.filter,
-            event,
-            account,
-            self.ledger.standings(account)?,
-        )?;
-        let place = tried(desk, run, initial.len())?;
+        let standings = self.ledger.standings(account)?;
+        verdict(&self.filter, event, account, standings)?;
+        let place = tried(desk, run, recipe.floats_kept(initial.len())?)?;
         let mut bits = entropy.open().map_err(whit_learn::Error::from)?;
         let id = format!("{:016x}{:016x}", bits.word(), bits.word());
         let mut journal = self.ledger.charge(key(run, &id, account), run.plan);
@@ -283,67 +241,20 @@ impl Session {
         }
         Ok(made?)
     }
-
-    /// The recipe for examples of which each is one unit's, or why there is none.
-    fn protect_examples(&self, order: &Order<'_>) -> Result<Recipe> {
-        let name = order.table;
-        let table = self.catalog.table(name);
-        let unit = table.and_then(|table| table.unit());
-        let (Some(table), Some(unit), Some(columns)) = (table, unit, self.tables.columns(name))
-        else {
-            let table = name.to_owned();
-            return Err(Error::NoTable { table });
-        };
-        let (file, given) = (
-            self.folder.join(table.source()),
-            order.folder.join(&order.recipe.data.path),
-        );
-        if !is_same_file(&file, &given) {
-            return Err(Error::OtherFile {
-                table: name.to_owned(),
-                file,
-                given,
-            });
-        }
-        // Examples tell units apart as text. A number can be written in several ways.
-        let text = |&(column, kind): &(&str, Kind)| column == unit && kind == Kind::Text;
-        if !columns.iter().any(text) {
-            return Err(Error::UnitNotText {
-                table: name.to_owned(),
-                unit: unit.to_owned(),
-            });
-        }
-        let mut recipe = order.recipe.clone();
-        let data = &mut recipe.data;
-        if let Some(given) = data.unit.as_ref().filter(|given| *given != unit) {
-            return Err(Error::OtherUnit {
-                table: name.to_owned(),
-                unit: unit.to_owned(),
-                given: given.clone(),
-            });
-        }
-        data.unit = Some(unit.to_owned());
-        // A declared cap is enforced, not trusted.
-        let asked = data.rows_per_unit.or(table.rows_per_unit());
-        if asked != Some(1) {
-            return Err(Error::SeveralRows {
-                table: name.to_owned(),
-                unit: unit.to_owned(),
-            });
-        }
-        data.rows_per_unit = asked;
-        Ok(recipe)
-    }
 }
 
-/// The folder of a run that is to be paid for, made if it is not there. What cannot be written is noticed here.
-fn tried(desk: &Desk<'_>, run: &Run, parameters: usize) -> whit_learn::Result<Place> {
-    std::fs::create_dir_all(desk.out).map_err(|error| CheckpointError::Unwritable {
-        path: desk.out.into(),
-        why: error.kind(),
-    })?;
-    let place = Place::open(desk.out, run.clone())?;
-    place.probe(parameters)?;
+/// Refuses what can be refused by what is public about the data, and gives the network.
+fn check(order: &Order<'_>, recipe: &Recipe) -> Result<Architecture> {
+    let shape = survey(&recipe.data, order.folder);
+    let shape = shape.map_err(|error| unfit(order.table, error))?;
+    Ok(recipe.check(order.plan, &shape)?)
+}
+
+/// The folder of a run that is to be paid for, made if it is not there. What cannot be written is noticed here, and leaves nothing.
+fn tried(desk: &Desk<'_>, run: &Run, floats: usize) -> whit_learn::Result<Place> {
+    Place::rehearse(desk.out)?;
+    let place = Place::make(desk.out, run.clone())?;
+    place.probe(floats)?;
     Ok(place)
 }
 

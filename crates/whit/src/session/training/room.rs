@@ -4,10 +4,8 @@
 //! spent, a cost fits if and only if its share is at most one (else none does), so if one of two costs fits, the one with the smaller share does; and of costs like it, more fit.
 
 use whit_accounting::budget::Cost;
-use whit_accounting::reserve::{Account, Entry, Filter, Journal, Outcome, Standing, Unreserved};
-use whit_core::{Event, Ratio};
-
-use crate::session::{Error, Result};
+use whit_accounting::reserve::Standing;
+use whit_core::Ratio;
 
 /// Does the first of two costs take no larger share of what is left than the second?
 pub(super) fn takes_less(first: &Cost, second: &Cost, standings: &[Standing]) -> bool {
@@ -36,44 +34,11 @@ fn share(cost: &Cost, standings: &[Standing]) -> Option<Ratio> {
     Some(share)
 }
 
-/// Refuses what would be refused now, and charges nothing. Somebody else may be faster; then the charge is refused.
-pub(super) fn check(
-    filter: &Filter,
-    event: &Event,
-    account: &Account,
-    standings: Vec<Standing>,
-) -> Result<()> {
-    match filter.reserve(event, account, &mut Asked(standings)) {
-        // Nothing was kept, so there is no permit.
-        Ok(_) | Err(Unreserved::Journal(Fits)) => Ok(()),
-        Err(Unreserved::NoPrice(error)) => Err(error.into()),
-        Err(Unreserved::Refused(refusal)) => Err(Error::Refused(refusal)),
-        Err(_) => Err(Error::Unreadable),
-    }
-}
-
-/// A journal that gives its verdict and keeps nothing.
-struct Asked(Vec<Standing>);
-
-/// It would have been kept.
-struct Fits;
-
-impl Journal for Asked {
-    type Error = Fits;
-
-    fn keep(&mut self, entry: &Entry) -> std::result::Result<Outcome, Fits> {
-        match entry.verdict(&self.0) {
-            Ok(_) => Err(Fits),
-            Err(refusal) => Ok(Outcome::Refused(refusal)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use whit_accounting::budget::{Amount, Cap, Mode, Sums};
     use whit_accounting::reserve::Level;
-    use whit_core::{Delta, Epsilon, Mechanism, Neighbours, Probability};
+    use whit_core::{Delta, Epsilon, Event, Mechanism, Neighbours, Probability};
 
     use super::*;
 

@@ -277,7 +277,7 @@ fn what_could_not_be_kept_or_clipped_is_noticed_before_the_charge() {
     let before = left(&session);
     // A file is no folder.
     let failed = stage.train(&session, "points.csv/a", 1);
-    assert_eq!(code(failed), "checkpoint_unwritable");
+    assert_eq!(code(failed), "out_not_written");
     // Nor is a folder that stands where the run would be written.
     let run = session.protect_examples(&stage.order()).expect("fits");
     fs::create_dir(stage.out("a")).expect("writable");
@@ -390,4 +390,73 @@ fn whichever_cover_fits_into_what_is_left_is_charged() {
     // The guarantee's delta fits five times, and concentrated loss is left for others.
     assert!(deltas.len() > 5, "{deltas:?}");
     assert!(deltas[0] && !deltas[deltas.len() - 1], "{deltas:?}");
+}
+
+/// A ledger that is not there yet says the same as one that has just begun, and is not made for that.
+#[test]
+fn a_run_is_rehearsed_without_a_ledger() {
+    let stage = Stage::new(RECIPE);
+    let check = |budget: &str, table: &str, out: &str, expected: Option<&str>| {
+        let text = format!("[dataset]\nid = 'points'\n[budget]\n{budget}\n{table}");
+        let catalog = Catalog::parse(&text).expect("a catalog");
+        let desk = Desk {
+            out: &stage.out(out),
+            interval: NonZeroUsize::MIN,
+            threads: NonZeroUsize::MIN,
+        };
+        let names = || {
+            let entries = fs::read_dir(stage.folder.path()).expect("there");
+            let names = entries.map(|entry| entry.expect("listed").file_name());
+            names.collect::<std::collections::BTreeSet<_>>()
+        };
+        let before = names();
+        let rehearsed = rehearse_run(&catalog, stage.folder.path(), &stage.order(), &desk);
+        assert_eq!(rehearsed.err().map(|error| error.code()), expected);
+        let unopened = quote_unopened(&catalog, stage.folder.path(), &stage.order());
+        assert_eq!(names(), before, "nothing was made");
+        let session = stage.session(budget, table);
+        assert_eq!(session.quote(&stage.order()), unopened);
+        drop(session);
+        for entry in names().difference(&before) {
+            fs::remove_file(stage.folder.path().join(entry)).expect("the ledger's");
+        }
+        unopened.map(|quoted| (quoted.room, quoted.objection.is_some()))
+    };
+    let large = check(BUDGET, TABLE, "a", None).expect("priced");
+    assert!(large.0 > 1 && !large.1, "{large:?}");
+    let small = check(
+        "epsilon = 0.01\ndelta = 1e-4",
+        TABLE,
+        "a",
+        Some("budget_exhausted"),
+    );
+    assert_eq!(small, Ok((0, true)));
+    let pure = check("epsilon = 8.0", TABLE, "a", Some("budget_without_delta"));
+    assert!(pure.is_err());
+    assert!(check(BUDGET, TABLE, "points.csv/a", Some("out_not_written")).is_ok());
+    // What another ledger has paid for is no run of this one.
+    let catalog = stage.session(BUDGET, TABLE);
+    drop(stage.train(&catalog, "a", 1).expect("room"));
+    drop(catalog);
+    for name in ["whit.ledger", "whit.ledger.key", "whit.ledger.mark"] {
+        fs::remove_file(stage.out(name)).expect("the ledger's");
+    }
+    assert!(check(BUDGET, TABLE, "a", Some("other_run")).is_ok());
+}
+
+/// The room that is told is the number of runs that are charged, for as long as they are charged alike.
+#[test]
+fn there_is_room_for_as_many_runs_as_are_told() {
+    let stage = Stage::new(RECIPE);
+    let session = stage.session("epsilon = 2.0\ndelta = 1e-2", TABLE);
+    let room = session.quote(&stage.order()).expect("priced").room;
+    assert!(room > 1);
+    for run in 0..room {
+        assert!(stage.train(&session, &run.to_string(), run).is_ok());
+        let quoted = session.quote(&stage.order()).expect("priced");
+        assert!(quoted.room + run + 1 >= room, "{quoted:?}");
+    }
+    let last = session.quote(&stage.order()).expect("priced");
+    assert_eq!((last.room, last.objection.is_some()), (0, true));
+    assert_eq!(code(stage.train(&session, "last", 1)), "budget_exhausted");
 }

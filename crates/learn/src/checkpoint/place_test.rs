@@ -1,0 +1,221 @@
+//! Places are held by one run, count its steps, and say before what they could not keep.
+#![expect(clippy::disallowed_methods, reason = "files of the tests' own")]
+
+use tempfile::TempDir;
+use whit_core::Fault;
+
+use super::super::tests::{checkpoint, run};
+use super::*;
+use crate::payment::Payer;
+
+/// As one that was started there.
+fn at_home(place: &Place, mut checkpoint: Checkpoint) -> Checkpoint {
+    checkpoint.home = place.home();
+    checkpoint
+}
+
+#[test]
+fn what_was_kept_is_loaded() {
+    let folder = TempDir::new().expect("a folder");
+    let place = Place::open(folder.path(), run(7)).expect("free");
+    assert_eq!(place.load(), Ok(None));
+    let own = at_home(&place, checkpoint());
+    place.keep(&own).expect("writable");
+    let read = place.load().expect("own").expect("there");
+    assert_eq!(read, own);
+    assert_eq!(read.parameters[1].to_bits(), (-0.0_f32).to_bits());
+    let name = place.path().file_name().and_then(|name| name.to_str());
+    assert_eq!(name, Some("whit-0707070707070707.checkpoint"));
+}
+
+/// Runs that crash at random places and go on: never more steps than were paid for, and all of them without a crash.
+#[test]
+fn crashes_never_add_steps() {
+    let folder = TempDir::new().expect("a folder");
+    let mut state = 1_u64;
+    let mut random = |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % below
+    };
+    for plan in 0..20 {
+        let calm = plan == 0;
+        let (mut ran, mut kept) = (0, 0);
+        loop {
+            let place = Place::open(folder.path(), run(plan)).expect("free");
+            let mut here = match place.load().expect("own") {
+                Some(checkpoint) => checkpoint,
+                None => {
+                    let first = Checkpoint::new(run(plan), Payer::Nobody, vec![0.0; 3]);
+                    at_home(&place, first)
+                }
+            };
+            assert!(here.steps_kept() >= kept, "kept steps stay");
+            kept = here.steps_kept();
+            let granted = place.begin(&mut here, 7).expect("writable");
+            if granted == 0 {
+                break;
+            }
+            if !calm && random(3) == 0 {
+                ran += random(granted + 1);
+                continue;
+            }
+            ran += granted;
+            here.done(granted);
+            place.keep(&here).expect("writable");
+        }
+        assert!(ran <= 50, "{ran} steps were run");
+        assert!(!calm || (ran == 50 && kept == 50), "{ran} {kept}");
+    }
+}
+
+#[test]
+fn a_run_is_begun_once_and_by_a_payment_of_its_own() {
+    let folder = TempDir::new().expect("a folder");
+    assert!(!Place::is_begun(folder.path(), &run(7)));
+    let place = Place::open(folder.path(), run(7)).expect("free");
+    let payment = |run: &Run| Payment::rest(run.event.fingerprint(), Payer::Nobody, 0);
+    let begun_before = Payment::rest(run(7).event.fingerprint(), Payer::Nobody, 3);
+    assert_eq!(
+        place.start(begun_before, vec![0.0]),
+        Err(crate::Error::OtherPlan),
+        "what was begun elsewhere"
+    );
+    assert_eq!(place.start(payment(&run(7)), vec![0.5]), Ok(()));
+    assert!(Place::is_begun(folder.path(), &run(7)));
+    let kept = place.load().expect("own").expect("there");
+    assert_eq!((kept.steps_begun(), kept.payer()), (0, &Payer::Nobody));
+    let again = place.start(payment(&run(7)), vec![0.5]);
+    let path = place.path().to_owned();
+    assert_eq!(again, Err(CheckpointError::Begun { path }.into()));
+}
+
+#[test]
+fn a_place_that_takes_no_file_is_noticed_before_a_run_is_begun() {
+    let folder = TempDir::new().expect("a folder");
+    let place = Place::open(folder.path(), run(7)).expect("free");
+    assert_eq!(place.probe(1000), Ok(()));
+    let part = place.path().with_extension("part");
+    assert!(!part.exists() && !Place::is_begun(folder.path(), &run(7)));
+    fs::create_dir(&part).expect("in the way");
+    let tried = place.probe(1000);
+    assert!(matches!(tried, Err(CheckpointError::Unwritable { .. })));
+    fs::remove_dir(&part).expect("ours");
+    let payment = Payment::rest(run(7).event.fingerprint(), Payer::Nobody, 0);
+    place.start(payment, vec![0.5]).expect("free");
+    let tried = place.probe(1000);
+    assert!(matches!(tried, Err(CheckpointError::Begun { .. })));
+}
+
+/// Whoever copies a folder in which a run is under way does not take its steps a second time.
+#[cfg(unix)]
+#[test]
+fn a_copy_of_a_folder_is_no_second_run() {
+    let folder = TempDir::new().expect("a folder");
+    let names = ["first", "copy", "linked", "moved"];
+    let [first, copy, linked, moved] = names.map(|name| folder.path().join(name));
+    fs::create_dir(&first).expect("writable");
+    let place = Place::open(&first, run(7)).expect("free");
+    let payment = Payment::rest(run(7).event.fingerprint(), Payer::Nobody, 0);
+    place.start(payment, vec![0.5]).expect("writable");
+    drop(place);
+    for other in [&copy, &linked] {
+        fs::create_dir(other).expect("writable");
+    }
+    for entry in fs::read_dir(&first).expect("there") {
+        let entry = entry.expect("listed");
+        fs::copy(entry.path(), copy.join(entry.file_name())).expect("copied");
+        fs::hard_link(entry.path(), linked.join(entry.file_name())).expect("linked");
+    }
+    for other in [&copy, &linked] {
+        let place = Place::open(other, run(7)).expect("free");
+        assert!(matches!(place.load(), Err(CheckpointError::Copied { .. })));
+    }
+    fs::rename(&first, &moved).expect("moved");
+    let place = Place::open(&moved, run(7)).expect("free");
+    assert!(place.load().is_ok_and(|found| found.is_some()));
+}
+
+/// A program that is killed right after its steps finds them counted.
+#[test]
+fn steps_are_counted_before_they_are_granted() {
+    let folder = TempDir::new().expect("a folder");
+    let place = Place::open(folder.path(), run(7)).expect("free");
+    let mut here = at_home(&place, Checkpoint::new(run(7), Payer::Nobody, vec![0.0]));
+    assert_eq!(place.begin(&mut here, 20), Ok(20));
+    let read = place.load().expect("own").expect("there");
+    assert_eq!((read.steps_begun(), read.steps_kept()), (20, 0));
+    fs::remove_file(place.path()).expect("ours");
+    fs::create_dir(place.path()).expect("in the way");
+    assert!(
+        place.begin(&mut here, 20).is_err(),
+        "not durable, not granted"
+    );
+}
+
+#[test]
+fn a_place_is_held_by_one_process_and_for_one_run() {
+    let folder = TempDir::new().expect("a folder");
+    let first = Place::open(folder.path(), run(7)).expect("free");
+    let second = Place::open(folder.path(), run(7));
+    assert!(matches!(second, Err(CheckpointError::Busy { .. })));
+    let other = Checkpoint::new(run(8), Payer::Nobody, vec![]);
+    assert_eq!(first.keep(&other), Err(CheckpointError::OtherPlan));
+    drop(first);
+    assert!(Place::open(folder.path(), run(7)).is_ok());
+    let nowhere = Place::open(&folder.path().join("no"), run(7));
+    assert!(matches!(nowhere, Err(CheckpointError::Folder { .. })));
+}
+
+#[test]
+fn a_half_written_file_is_never_read() {
+    let folder = TempDir::new().expect("a folder");
+    let place = Place::open(folder.path(), run(7)).expect("free");
+    let own = at_home(&place, checkpoint());
+    place.keep(&own).expect("writable");
+    fs::write(place.path().with_extension("part"), b"half").expect("writable");
+    assert_eq!(place.load(), Ok(Some(own.clone())));
+    place.keep(&own).expect("over the half");
+}
+
+/// Every path in a folder.
+fn all(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let entries = entries.map(|entry| entry.expect("listed").path());
+    let below = |path: PathBuf| match path.is_dir() {
+        true => [vec![path.clone()], all(&path)].concat(),
+        false => vec![path],
+    };
+    entries.flat_map(below).collect()
+}
+
+#[test]
+fn a_folder_that_was_tried_is_as_it_was() {
+    let folder = TempDir::new().expect("a folder");
+    fs::create_dir(folder.path().join("there")).expect("writable");
+    fs::write(folder.path().join("there").join("model"), b"old").expect("writable");
+    fs::write(folder.path().join("file"), b"old").expect("writable");
+    let before = all(folder.path());
+    let tried = |name: &str| Place::rehearse(&folder.path().join(name));
+    for name in ["", "there", "new", "there/new/deep"] {
+        assert_eq!(tried(name), Ok(()), "{name}");
+        assert_eq!(all(folder.path()), before, "{name}");
+    }
+    for name in ["file", "file/new", "there/model/new/deep"] {
+        let refused = tried(name).expect_err("a file is no folder");
+        assert_eq!(refused.code(), "out_not_written", "{name}");
+        assert!(
+            refused.to_string().contains("a file stands there"),
+            "{refused}"
+        );
+        let made = Place::make(&folder.path().join(name), run(7)).err();
+        assert_eq!(made, Some(refused), "the same words");
+        assert_eq!(all(folder.path()), before, "{name}");
+    }
+    // What a program that was killed has left there is no obstacle.
+    let there = folder.path().join("there");
+    fs::write(there.join(TRIAL), b"").expect("writable");
+    assert_eq!(tried("there"), Ok(()));
+    assert_eq!(all(folder.path()), before);
+}

@@ -1,0 +1,64 @@
+//! Whom a run protects is the catalog's to say.
+
+use std::path::Path;
+
+use whit_learn::Recipe;
+use whit_sql::{Catalog, Tables};
+
+use super::Order;
+use crate::session::{Error, Kind, Result, is_same_file};
+
+/// The recipe for examples of which each is one unit's, or why there is none.
+pub(super) fn protect_examples(
+    catalog: &Catalog,
+    tables: &Tables,
+    folder: &Path,
+    order: &Order<'_>,
+) -> Result<Recipe> {
+    let name = order.table;
+    let table = catalog.table(name);
+    let unit = table.and_then(|table| table.unit());
+    let (Some(table), Some(unit), Some(columns)) = (table, unit, tables.columns(name)) else {
+        let table = name.to_owned();
+        return Err(Error::NoTable { table });
+    };
+    let (file, given) = (
+        folder.join(table.source()),
+        order.folder.join(&order.recipe.data.path),
+    );
+    if !is_same_file(&file, &given) {
+        return Err(Error::OtherFile {
+            table: name.to_owned(),
+            file,
+            given,
+        });
+    }
+    // Examples tell units apart as text. A number can be written in several ways.
+    let text = |&(column, kind): &(&str, Kind)| column == unit && kind == Kind::Text;
+    if !columns.iter().any(text) {
+        return Err(Error::UnitNotText {
+            table: name.to_owned(),
+            unit: unit.to_owned(),
+        });
+    }
+    let mut recipe = order.recipe.clone();
+    let data = &mut recipe.data;
+    if let Some(given) = data.unit.as_ref().filter(|given| *given != unit) {
+        return Err(Error::OtherUnit {
+            table: name.to_owned(),
+            unit: unit.to_owned(),
+            given: given.clone(),
+        });
+    }
+    data.unit = Some(unit.to_owned());
+    // A declared cap is enforced, not trusted.
+    let asked = data.rows_per_unit.or(table.rows_per_unit());
+    if asked != Some(1) {
+        return Err(Error::SeveralRows {
+            table: name.to_owned(),
+            unit: unit.to_owned(),
+        });
+    }
+    data.rows_per_unit = asked;
+    Ok(recipe)
+}
