@@ -3,7 +3,7 @@
 //! Run with `./bench learning`, which installs the peers. Examples per second of CPU time on one thread, ours and theirs in turn, medians of
 //! fifteen rounds, and ratios are medians of those within a round: what else the machine does changes from second to second. Two threads
 //! against one by the clock on the wall. A step is the sum of a batch, noise if there is any, and the
-//! update of the weights; the draw of the batch is not in it on either side. `./bench learning MODEL` measures one model alone, and `./bench learning steps MODEL COUNT` takes so many
+//! update of the weights; the draw of the batch is not in it on either side. `./bench learning MODEL` measures one model alone, and `./bench learning steps MODEL COUNT THREADS` takes so many
 //! steps without noise, for a profiler.
 
 mod model;
@@ -193,19 +193,22 @@ fn main() {
         };
         return memory(model, batch, threads);
     }
-    if let [what, name, steps] = &arguments[..]
+    if let [what, name, steps, threads] = &arguments[..]
         && what == "steps"
     {
         let model = models.iter().find(|model| model.name == name);
-        let (Some(model), Ok(steps)) = (model, steps.parse::<u32>()) else {
-            panic!("steps MODEL COUNT");
+        let numbers = (steps.parse::<u32>(), threads.parse());
+        let (Some(model), (Ok(steps), Ok(threads))) = (model, numbers) else {
+            panic!("steps MODEL COUNT THREADS");
         };
         let mut run = Run::new(model, model.batch);
-        let start = cpu_ns();
+        let (start, clock) = (cpu_ns(), Instant::now());
         for _ in 0..steps {
-            run.step(Step::Clipped, NonZeroUsize::MIN);
+            run.step(Step::Clipped, threads);
         }
-        println!("{:.3} ms", (cpu_ns() - start) / 1e6 / f64::from(steps));
+        let [cpu, wall] = [cpu_ns() - start, clock.elapsed().as_nanos() as f64]
+            .map(|nanoseconds| nanoseconds / 1e6 / f64::from(steps));
+        println!("{cpu:.3} ms of CPU time, {wall:.3} ms by the clock");
         return;
     }
     let wanted = |model: &&Model| arguments.is_empty() || arguments[0] == model.name;

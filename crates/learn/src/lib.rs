@@ -1,5 +1,6 @@
 //! Private learning: models trained so that no one's presence in the data can be told from them.
 
+pub mod aligned;
 #[cfg(test)]
 mod canary_test;
 pub mod card;

@@ -15,7 +15,6 @@
 //! **Layout.** The right factor is packed into [`Panels`] of columns, and where a left factor is used by many panels it is
 //! packed into [`Strips`] of rows. Both start at cache lines. Weights are packed once per step and shared by all threads.
 
-mod aligned;
 mod factors;
 mod panels;
 mod strips;
@@ -25,6 +24,7 @@ use pulp::Arch;
 
 pub(crate) use factors::Start;
 use factors::{ByColumn, ByRow, Joint, Unpacked};
+pub(crate) use factors::{Rows, Summand};
 pub(crate) use panels::{BLOCK, Panels};
 pub(crate) use strips::{STRIP, Strips};
 use tile::Product;
@@ -82,7 +82,11 @@ fn transposed<const ADD: bool>(left: &[f32], right: &Panels, out: &mut [f32]) {
 }
 
 /// Rows of `C = Σ_b A_bᵀ B_b`, over the micro-batches `b`; the first row starts a strip.
-pub(crate) fn add_up(blocks: &[(&Strips, &Panels)], rows: std::ops::Range<usize>, out: &mut [f32]) {
+pub(crate) fn add_up<B: Summand>(
+    blocks: &[(&Strips, B)],
+    rows: std::ops::Range<usize>,
+    out: &mut [f32],
+) {
     if blocks.is_empty() {
         return out.fill(0.0);
     }

@@ -1,6 +1,7 @@
 //! Both products against their formula, and the bits of a row wherever it stands.
 
 use super::*;
+use crate::aligned::Aligned;
 use pulp::Simd;
 
 fn numbers(count: usize, seed: usize) -> Vec<f32> {
@@ -176,7 +177,7 @@ fn threads_pack_the_same_panels() {
 fn joint_products_are_those_of_the_formula() {
     for (rows, columns) in [(1, 1), (8, 48), (13, 70), (40, 100)] {
         let depths = [3, 32, 1, 20, 7];
-        let (mut strips, mut panels) = (Vec::new(), Vec::new());
+        let (mut strips, mut panels, mut lying) = (Vec::new(), Vec::new(), Vec::new());
         let mut expected = vec![0.0; rows * columns];
         for (seed, depth) in depths.into_iter().enumerate() {
             let (a, b) = (
@@ -188,6 +189,7 @@ fn joint_products_are_those_of_the_formula() {
             right.pack(&b, columns);
             strips.push(left);
             panels.push(right);
+            lying.push(Aligned::copied(&b));
             let shape = (rows, depth, columns);
             let terms = reference(shape, |i, k| a[k * rows + i], |k, j| b[k * columns + j]);
             expected
@@ -199,6 +201,14 @@ fn joint_products_are_those_of_the_formula() {
         let mut out = vec![f32::NAN; rows * columns];
         add_up(&blocks, 0..rows, &mut out);
         assert_close(&out, &expected, depths.iter().sum());
+        let lying = lying.iter().map(|floats| {
+            let floats = floats.with_spare();
+            Rows { floats, columns }
+        });
+        let mut same = vec![f32::NAN; rows * columns];
+        let lying: Vec<_> = strips.iter().zip(lying).collect();
+        add_up(&lying, 0..rows, &mut same);
+        assert!(same == out, "packed or not");
         for first in (0..rows).step_by(STRIP) {
             let mut some = vec![f32::NAN; (rows - first).min(3) * columns];
             add_up(&blocks, first..first + some.len() / columns, &mut some);
@@ -214,6 +224,6 @@ fn joint_products_are_those_of_the_formula() {
         assert_close(&plain, &expected, depths.iter().sum());
     }
     let mut none = [f32::NAN; 4];
-    add_up(&[], 0..2, &mut none);
+    add_up::<&Panels>(&[], 0..2, &mut none);
     assert_eq!(none, [0.0; 4]);
 }

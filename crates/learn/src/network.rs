@@ -9,6 +9,7 @@ mod specs;
 
 pub(crate) use contribution::{Grouping, Shape};
 
+use crate::aligned::Aligned;
 use crate::data::{Answer, Dataset};
 use crate::layer::{Layer, Pass, Prepared, Scratch};
 use crate::loss::Loss;
@@ -18,9 +19,6 @@ use crate::validate::{NetworkError, Result, check};
 /// Examples of a micro-batch, at most: enough for weights to be read seldom, few enough for activations to stay in the second
 /// cache and for sums of floats to be exact.
 const SLOTS: usize = 32;
-
-/// The same where sums are taken jointly: such weights do not fit in the second cache, and are read once for a micro-batch.
-const JOINT_SLOTS: usize = 64;
 
 /// The floats of formed gradients that a micro-batch may keep: 16 MiB. Layers with more of them get fewer slots.
 const GRADIENTS_MAX: usize = 1 << 22;
@@ -87,11 +85,8 @@ impl Network {
             loss,
             offsets,
             first,
-            slots: if contribution::jointly(&layers) {
-                JOINT_SLOTS
-            } else {
-                (GRADIENTS_MAX / formed.max(1)).clamp(1, SLOTS)
-            },
+            slots: contribution::joint_slots(&layers)
+                .unwrap_or((GRADIENTS_MAX / formed.max(1)).clamp(1, SLOTS)),
             layers,
         })
     }
@@ -275,7 +270,7 @@ pub(crate) struct Weights<'a> {
 pub(crate) struct Buffers {
     /// How many slots are taken.
     pub(crate) examples: usize,
-    pub(crate) activations: Vec<Vec<f32>>,
+    pub(crate) activations: Vec<Aligned>,
     deltas: Vec<Vec<f32>>,
     pub(crate) targets: Vec<f32>,
     pub(crate) seeds: Vec<u64>,
@@ -292,15 +287,15 @@ impl Buffers {
         let ends = network.layers.iter().map(|layer| layer.output_len());
         let ends = std::iter::once(network.input_len()).chain(ends);
         let sizes = ends.clone().map(|len| len * network.slots);
-        if self.activations.iter().map(Vec::len).eq(sizes) {
+        if self.activations.iter().map(|floats| floats.len()).eq(sizes) {
             return;
         }
         // Another network's memory, or none yet.
         self.scratch.clear();
         let ends: Vec<usize> = ends.collect();
-        let room = |&len: &usize| vec![0.0; len * network.slots];
-        self.activations = ends.iter().map(room).collect();
-        self.deltas = ends.iter().map(room).collect();
+        let sizes = ends.iter().map(|len| len * network.slots);
+        self.activations = sizes.clone().map(Aligned::zeros).collect();
+        self.deltas = sizes.map(|len| vec![0.0; len]).collect();
         // Nothing asks for deltas before the first layer with parameters.
         self.deltas[..network.first].fill(Vec::new());
         self.scratch

@@ -7,21 +7,37 @@ use crate::layer::{Activation, Function, Layer, Linear};
 use crate::loss::Loss;
 use crate::network::Grouping;
 
-/// A network whose sums are taken jointly.
-fn wide_mlp() -> Network {
+fn two_layers(inputs: usize, hidden: usize) -> Network {
     let layers: Vec<Box<dyn Layer>> = vec![
-        Box::new(Linear::new(160, 210)),
-        Box::new(Activation::new(Function::Relu, 210)),
-        Box::new(Linear::new(210, 3)),
+        Box::new(Linear::new(inputs, hidden)),
+        Box::new(Activation::new(Function::Relu, hidden)),
+        Box::new(Linear::new(hidden, 3)),
     ];
     Network::new(layers, Loss::CrossEntropy).expect("it fits")
 }
 
+/// A network whose sums are taken jointly, by each thread for itself.
+fn wide_mlp() -> Network {
+    two_layers(160, 210)
+}
+
+/// One whose sums all threads take together. Its inputs fill no whole blocks.
+fn large_mlp() -> Network {
+    two_layers(150, 900)
+}
+
 #[test]
 fn joint_sums_are_within_half_of_eta_and_have_the_same_bits_for_any_threads() {
-    let (network, examples) = (wide_mlp(), rows(1500, 160, 2.0));
-    assert!(matches!(network.grouping(), Grouping::Joint(kept) if kept * network.slots() < 1500));
-    let mut run = Run::new(&network, &examples, flat(1.0), 1500);
+    let (wide, large) = (wide_mlp(), large_mlp());
+    assert!(matches!(wide.grouping(), Grouping::Apart(kept) if kept * wide.slots() < 700));
+    assert!(matches!(large.grouping(), Grouping::Joint(kept) if kept * large.slots() < 1500));
+    is_within_half_of_eta(&wide, 160);
+    is_within_half_of_eta(&large, 150);
+}
+
+fn is_within_half_of_eta(network: &Network, inputs: usize) {
+    let examples = rows(1500, inputs, 2.0);
+    let mut run = Run::new(network, &examples, flat(1.0), 1500);
     // More than one group of micro-batches, one group, one micro-batch, one example.
     for count in [1500, 700, 20, 1] {
         let mut exact = vec![0; network.param_len()];
@@ -47,8 +63,8 @@ fn joint_sums_are_within_half_of_eta_and_have_the_same_bits_for_any_threads() {
 
 #[test]
 fn the_plain_sum_is_that_of_gradients_that_are_not_clipped() {
-    let (small, large) = (mlp(), wide_mlp());
-    for (network, width) in [(&small, 4), (&large, 160)] {
+    let (small, wide, large) = (mlp(), wide_mlp(), large_mlp());
+    for (network, width) in [(&small, 4), (&wide, 160), (&large, 150)] {
         let examples = rows(100, width, 0.5);
         let run = Run::new(network, &examples, flat(1e6), 100);
         let rows = first(100);
@@ -69,17 +85,20 @@ fn the_plain_sum_is_that_of_gradients_that_are_not_clipped() {
 /// Counts the roundings of every term, for batches of all sizes, by the cut that is used.
 #[test]
 fn terms_go_through_at_most_the_roundings_of_the_proof() {
-    for network in [mlp(), wide_mlp()] {
+    for network in [mlp(), wide_mlp(), large_mlp()] {
         let (slots, (chain, chains)) = (network.slots(), network.chains());
-        let (Grouping::Joint(together) | Grouping::Loose(together)) = network.grouping();
         for n in 1..2500 {
-            let cut = Cut::new(slots, n);
+            let cut = Cut::new(&network, n);
             let sizes: Vec<usize> = (0..cut.micro_batches).map(|i| cut.rows(i).len()).collect();
             assert_eq!(sizes.iter().sum::<usize>(), n);
             assert!(sizes.iter().all(|&size| size >= 1 && size <= slots));
             // Each micro-batch is a chain, and those that are carried together are added in their order.
             let mut roundings = 0;
-            for group in sizes.chunks(together) {
+            let groups = cut.groups(network.grouping());
+            let all: Vec<usize> = groups.iter().cloned().flatten().collect();
+            assert!(all.into_iter().eq(0..sizes.len()), "each once, in order");
+            for group in groups.into_iter().map(|group| &sizes[group]) {
+                assert!((1..=chains).contains(&group.len()));
                 for (j, &e) in group.iter().enumerate() {
                     let later = group.len() - j;
                     roundings += (1..=e).map(|i| e - i + 2 + later).sum::<usize>();
@@ -92,9 +111,13 @@ fn terms_go_through_at_most_the_roundings_of_the_proof() {
 
 #[test]
 fn the_margin_is_that_of_the_proof() {
-    let (small, large) = (mlp(), wide_mlp());
-    // Four chains of 32, and sixteen of 64, carried together. 1,000 examples, twice.
-    for (network, chain, chains) in [(&small, 32.0, 4.0), (&large, 64.0, 16.0)] {
+    let (small, wide, large) = (mlp(), wide_mlp(), large_mlp());
+    // Four chains of 32, eight of 64 and nine of 104, carried together. 1,000 examples, twice.
+    for (network, chain, chains) in [
+        (&small, 32.0, 4.0),
+        (&wide, 64.0, 8.0),
+        (&large, 104.0, 9.0),
+    ] {
         let sum = ClippedSum::new(network, flat(2.0), GRID, 1000).expect("it fits");
         let roundings = (chain + chains + 5.0) / 2.0;
         let narrow = roundings / 16_777_216.0 * (1.0 + 1.0 / 256.0) * 1000.0 * 2.0;

@@ -1,8 +1,8 @@
 //! How a batch is gone through: which micro-batches there are, who takes them, and where their sums are carried.
 //!
-//! A thread takes micro-batches one after the other. If sums are taken jointly, all that are kept are summed once every one of
-//! them was differentiated, piece by piece, each piece by one thread. Who takes what changes nothing: a sum is formed in
-//! the same order by whoever forms it, and whole numbers are added in any order.
+//! A thread takes micro-batches one after the other. If sums are taken jointly, all of a group are summed once every one of
+//! them was differentiated, piece by piece: each piece by one thread, or all by the thread whose group it is. Who takes what changes
+//! nothing: a sum is formed in the same order by whoever forms it, and whole numbers are added in any order.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,6 +26,7 @@ pub(super) struct Worker {
     partial: Vec<f32>,
     squares: Vec<f64>,
     own: Vec<f32>,
+    kept: Vec<Vec<Kept>>,
     pub(super) below: i64,
 }
 
@@ -42,8 +43,12 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    pub(super) fn new(slots: usize, examples: usize) -> Self {
-        let least = examples.div_ceil(slots);
+    pub(super) fn new(network: &Network, examples: usize) -> Self {
+        let mut least = examples.div_ceil(network.slots());
+        // So that two threads have as much to do.
+        if network.grouping().is_apart() && least > 1 {
+            least = least.next_multiple_of(2);
+        }
         let size = examples.div_ceil(least.max(1)).max(1);
         Self {
             examples,
@@ -56,6 +61,30 @@ impl Cut {
         let first = micro_batch * self.size;
         first..(first + self.size).min(self.examples)
     }
+
+    /// The micro-batches that are carried together: as many as are allowed, or, where each thread has groups of its own, an even number
+    /// of groups of the same size, if possible.
+    pub(super) fn groups(&self, grouping: Grouping) -> Vec<Range<usize>> {
+        let count = self.micro_batches;
+        match grouping {
+            Grouping::Joint(most) | Grouping::Loose(most) => (0..count)
+                .step_by(most)
+                .map(|first| first..(first + most).min(count))
+                .collect(),
+            Grouping::Apart(most) => {
+                let groups = count.div_ceil(most).next_multiple_of(2).min(count);
+                (0..groups)
+                    .map(|group| group * count / groups..(group + 1) * count / groups)
+                    .collect()
+            }
+        }
+    }
+}
+
+/// A piece of the total, and whether nothing was carried there so far.
+struct Place<'a, T> {
+    total: &'a mut [T],
+    fresh: bool,
 }
 
 /// A batch on its way through a network.
@@ -77,88 +106,120 @@ impl<F: Fn(&mut Worker) + Sync> Step<'_, F> {
         total: &mut [T],
         carry: impl Fn(&mut [T], &[f32], bool) + Sync,
     ) {
-        let cut = Cut::new(self.network.slots(), self.batch.rows.len());
-        match self.network.grouping() {
-            Grouping::Joint(kept) if cut.micro_batches > 0 => {
-                let count = waiting.len().max(kept.min(cut.micro_batches));
-                waiting.resize_with(count, Mutex::default);
-                self.jointly(cut, kept, workers, waiting, total, carry);
+        let cut = Cut::new(self.network, self.batch.rows.len());
+        let grouping = self.network.grouping();
+        let groups = cut.groups(grouping);
+        match grouping {
+            _ if groups.is_empty() => total.fill(T::default()),
+            Grouping::Joint(_) | Grouping::Apart(_) => {
+                let mut places = Vec::new();
+                let mut rest = total;
+                for (at, piece, len) in self.network.joint_pieces() {
+                    let (total, others) = rest.split_at_mut(len);
+                    let fresh = true;
+                    places.push((at, piece, Mutex::new(Place { total, fresh })));
+                    rest = others;
+                }
+                if grouping.is_apart() && groups.len() >= workers.len() {
+                    self.apart(cut, &groups, workers, &places, carry);
+                } else {
+                    self.jointly(cut, &groups, workers, waiting, &places, carry);
+                }
             }
-            Grouping::Joint(_) => total.fill(T::default()),
-            Grouping::Loose(added) => {
+            Grouping::Loose(_) => {
                 total.fill(T::default());
-                self.loosely(cut, added, workers, total, carry);
+                self.loosely(cut, &groups, workers, total, carry);
             }
         }
     }
 
-    /// Each thread adds up `added` micro-batches and carries their sum, and so on.
+    /// Each thread adds up the micro-batches of a group and carries their sum, and so on.
     fn loosely<T: Send>(
         &self,
         cut: Cut,
-        added: usize,
+        groups: &[Range<usize>],
         workers: &mut [Worker],
         total: &mut [T],
         carry: impl Fn(&mut [T], &[f32], bool) + Sync,
     ) {
         let len = total.len();
         let places: Vec<_> = total.chunks_mut(CARRIED).map(Mutex::new).collect();
-        parallel(
-            workers,
-            cut.micro_batches.div_ceil(added),
-            |worker, part| {
-                sized(&mut worker.partial, len).fill(0.0);
-                for micro_batch in part * added..cut.micro_batches.min((part + 1) * added) {
-                    self.differentiate(worker, cut.rows(micro_batch));
-                    let sum = Sum::Narrow(&mut worker.partial[..len]);
-                    self.network.accumulate(&mut worker.buffers, sum);
-                }
-                let sums = worker.partial[..len].chunks(CARRIED);
-                for (place, sum) in places.iter().zip(sums) {
-                    carry(&mut lock(place), sum, false);
-                }
-            },
-        );
+        parallel(workers, groups.len(), |worker, group| {
+            sized(&mut worker.partial, len).fill(0.0);
+            for micro_batch in groups[group].clone() {
+                self.differentiate(worker, cut.rows(micro_batch));
+                let sum = Sum::Narrow(&mut worker.partial[..len]);
+                self.network.accumulate(&mut worker.buffers, sum);
+            }
+            let sums = worker.partial[..len].chunks(CARRIED);
+            for (place, sum) in places.iter().zip(sums) {
+                carry(&mut lock(place), sum, false);
+            }
+        });
     }
 
-    /// All threads differentiate `kept` micro-batches, then sum them, and so on.
+    /// Each thread differentiates a group and sums it, and so on.
+    fn apart<T: Send>(
+        &self,
+        cut: Cut,
+        groups: &[Range<usize>],
+        workers: &mut [Worker],
+        places: &[(usize, usize, Mutex<Place<T>>)],
+        carry: impl Fn(&mut [T], &[f32], bool) + Sync,
+    ) {
+        parallel(workers, groups.len(), |worker, group| {
+            let mut kept = std::mem::take(&mut worker.kept);
+            let micro_batches = groups[group].clone();
+            let count = micro_batches.len();
+            kept.resize_with(kept.len().max(count), Vec::new);
+            for (micro_batch, kept) in micro_batches.zip(&mut kept) {
+                self.differentiate(worker, cut.rows(micro_batch));
+                self.network.keep(&mut worker.buffers, kept);
+            }
+            let layers: Vec<&[Kept]> = kept[..count].iter().map(Vec::as_slice).collect();
+            // Each begins elsewhere, so that they do not wait for each other.
+            let (before, from) = places.split_at(group % 2 * places.len() / 2);
+            for (at, piece, place) in from.iter().chain(before) {
+                let sum = sized(&mut worker.partial, self.network.joint_len(*at, *piece));
+                self.network.joint_sum(*at, *piece, &layers, sum);
+                lock(place).carry(sum, &carry);
+            }
+            worker.kept = kept;
+        });
+    }
+
+    /// All threads differentiate a group, then sum it, and so on.
     fn jointly<T: Send>(
         &self,
         cut: Cut,
-        kept: usize,
+        groups: &[Range<usize>],
         workers: &mut [Worker],
-        waiting: &Waiting,
-        mut total: &mut [T],
+        waiting: &mut Waiting,
+        places: &[(usize, usize, Mutex<Place<T>>)],
         carry: impl Fn(&mut [T], &[f32], bool) + Sync,
     ) {
-        let mut places = Vec::new();
-        for (at, piece, len) in self.network.joint_pieces() {
-            let (place, rest) = total.split_at_mut(len);
-            total = rest;
-            places.push((at, piece, Mutex::new(place)));
-        }
-        for first in (0..cut.micro_batches).step_by(kept) {
-            let count = kept.min(cut.micro_batches - first);
+        for group in groups {
+            let count = group.len();
+            waiting.resize_with(waiting.len().max(count), Mutex::default);
             parallel(workers, count, |worker, index| {
-                self.differentiate(worker, cut.rows(first + index));
+                self.differentiate(worker, cut.rows(group.start + index));
                 self.network
-                    .keep(&worker.buffers, &mut lock(&waiting[index]));
+                    .keep(&mut worker.buffers, &mut lock(&waiting[index]));
             });
             let kept: Vec<_> = waiting[..count].iter().map(lock).collect();
             let kept: Vec<&[Kept]> = kept.iter().map(|layers| &***layers).collect();
             parallel(workers, places.len(), |worker, index| {
                 let (at, piece, place) = &places[index];
-                let mut place = lock(place);
-                let sum = sized(&mut worker.partial, place.len());
+                let sum = sized(&mut worker.partial, self.network.joint_len(*at, *piece));
                 self.network.joint_sum(*at, *piece, &kept, sum);
-                carry(&mut place, sum, first == 0);
+                lock(place).carry(sum, &carry);
             });
         }
     }
 
     /// Sums the batch in `f64`, at most `most` examples at a time, and hands each sum to `carry`. One thread does it.
     pub(super) fn wide(&self, worker: &mut Worker, most: usize, mut carry: impl FnMut(&[f64])) {
-        let cut = Cut::new(self.network.slots(), self.batch.rows.len());
+        let cut = Cut::new(self.network, self.batch.rows.len());
         let mut sum = vec![0.0; self.network.param_len()];
         let mut held = 0;
         for rows in (0..cut.micro_batches).map(|micro_batch| cut.rows(micro_batch)) {
@@ -181,6 +242,13 @@ impl<F: Fn(&mut Worker) + Sync> Step<'_, F> {
         self.network
             .differentiate(self.weights, &mut worker.buffers);
         (self.factors)(worker);
+    }
+}
+
+impl<T> Place<'_, T> {
+    fn carry(&mut self, sum: &[f32], carry: impl Fn(&mut [T], &[f32], bool)) {
+        carry(self.total, sum, self.fresh);
+        self.fresh = false;
     }
 }
 

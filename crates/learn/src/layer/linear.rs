@@ -8,20 +8,21 @@
 //! contributed: a bound by `Σ |a_t| |δ_t|` would not be one by the clip norm.
 
 use super::{Kept, Layer, Pass, Prepared, Scratch, Sum, gradients};
+use crate::aligned::Aligned;
 use crate::matmul::{
-    BLOCK, STRIP, Start, add_transposed, add_transposed_unpacked, add_transposed_wide, add_up,
-    multiply, multiply_transposed,
+    BLOCK, Rows, STRIP, Start, add_transposed, add_transposed_unpacked, add_transposed_wide,
+    add_up, multiply, multiply_transposed,
 };
 use crate::tensor::{
     add_scaled_rows, add_scaled_rows_wide, scale_rows, sized, square_norm_upper, sum_rows,
 };
 
-/// With at most so many outputs, inputs are read so seldom that packing them costs more than it saves.
+/// With at most so many outputs, inputs are not packed.
 const UNPACKED_ROWS: usize = 2 * STRIP;
 
 /// Rows of weights that are summed together: strips that use a panel of inputs while it is near, and as few passes over all inputs as
 /// leave something for every thread.
-const JOINT_ROWS: usize = 16 * STRIP;
+const JOINT_ROWS: usize = 32 * STRIP;
 
 /// A linear layer. Its parameters are the weights, one row per output, and then the bias.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,11 @@ impl Linear {
 
     fn weights(&self) -> usize {
         self.inputs * self.outputs
+    }
+
+    /// Are inputs summed jointly as they lie? For few outputs they are read so seldom that packing them costs more than it saves.
+    fn keeps_rows(&self) -> bool {
+        self.outputs <= UNPACKED_ROWS
     }
 
     /// The rows of weights in a joint piece; none in the last, which is the bias.
@@ -197,16 +203,31 @@ impl Layer for Linear {
         }
     }
 
-    fn keep(&self, factors: &[f32], input: &[f32], delta: &[f32], kept: &mut Kept) {
+    fn keep(&self, factors: &[f32], input: &mut Aligned, delta: &[f32], kept: &mut Kept) {
         kept.strips.pack_scaled(delta, factors);
-        kept.panels.pack(input, self.inputs);
+        if self.keeps_rows() {
+            kept.rows.sized(input.len());
+            std::mem::swap(&mut kept.rows, input);
+        } else {
+            let rows = &input[..factors.len() * self.inputs];
+            kept.panels.pack(rows, self.inputs);
+        }
     }
 
     fn joint_sum(&self, piece: usize, kept: &[&Kept], out: &mut [f32]) {
         let rows = self.joint_rows(piece);
+        let kept = kept.iter();
+        if !rows.is_empty() && self.keeps_rows() {
+            let columns = self.inputs;
+            let as_they_lie = kept.map(|kept| {
+                let floats = kept.rows.with_spare();
+                (&kept.strips, Rows { floats, columns })
+            });
+            return add_up(&as_they_lie.collect::<Vec<_>>(), rows, out);
+        }
         if !rows.is_empty() {
-            let kept = kept.iter().map(|kept| (&kept.strips, &kept.panels));
-            return add_up(&kept.collect::<Vec<_>>(), rows, out);
+            let packed = kept.map(|kept| (&kept.strips, &kept.panels));
+            return add_up(&packed.collect::<Vec<_>>(), rows, out);
         }
         out.fill(0.0);
         let mut sums = vec![0.0; self.outputs];
@@ -260,7 +281,7 @@ mod tests {
                 floats(examples),
             );
             let mut one = Kept::default();
-            layer.keep(&factors, &input, &delta, &mut one);
+            layer.keep(&factors, &mut Aligned::copied(&input), &delta, &mut one);
             kept.push(one);
             let sum = Sum::Wide(&mut expected);
             layer.accumulate(&factors, &input, &delta, &mut Scratch::default(), sum);

@@ -33,6 +33,7 @@ pub use norm::Norm;
 pub use pool::{Pool, Pooling};
 pub use reorder::{ChannelsLast, Flatten};
 
+use crate::aligned::Aligned;
 use crate::matmul::{Panels, Strips};
 use crate::tensor::{add_scaled_rows, add_scaled_rows_wide, sized, square_norm_upper};
 
@@ -90,6 +91,8 @@ pub struct Scratch {
 pub struct Kept {
     pub(crate) strips: Strips,
     pub(crate) panels: Panels,
+    /// Inputs as they came, where they are not packed.
+    pub(crate) rows: Aligned,
 }
 
 /// Where contributions are added.
@@ -182,8 +185,9 @@ pub trait Layer: Send + Sync {
         0
     }
 
-    /// Instead of `accumulate`: keeps the contributions of a micro-batch until `joint_sum`.
-    fn keep(&self, _factors: &[f32], _input: &[f32], _delta: &[f32], _kept: &mut Kept) {}
+    /// Instead of `accumulate`: keeps the contributions of a micro-batch until `joint_sum`. The layer may take the memory of the inputs,
+    /// of which `factors` tells how many examples they hold, and leave as much of its own.
+    fn keep(&self, _factors: &[f32], _input: &mut Aligned, _delta: &[f32], _kept: &mut Kept) {}
 
     /// Writes a piece of the sum of what several micro-batches kept: of each coordinate one chain for each micro-batch, and
     /// these added in their order.

@@ -11,6 +11,9 @@ pub(super) type Tile<S, const R: usize, const V: usize> = [[<S as Simd>::f32s; V
 /// Steps of a chain that are taken without a look at lengths.
 const CHUNK: usize = 8;
 
+/// Floats of a cache line.
+const LINE: usize = 16;
+
 /// How the sums of a tile come about: from one chain for each, or from those of several parts, which are added in their order. All rows
 /// go through one part of a panel before the next, so that it stays near.
 pub(super) trait Factors {
@@ -50,6 +53,34 @@ pub(super) struct Place {
     pub(super) row: usize,
     pub(super) first: usize,
     pub(super) at: usize,
+    /// Which of how many tiles of this part of the panel it is.
+    pub(super) turn: usize,
+    pub(super) turns: usize,
+}
+
+impl Place {
+    /// The share of what comes after this part of the panel that is fetched during this turn.
+    #[inline(always)]
+    fn share<'a>(&self, next: &'a [f32]) -> &'a [f32] {
+        let share = next
+            .len()
+            .div_ceil(self.turns.max(1))
+            .next_multiple_of(LINE);
+        let from = (self.turn * share).min(next.len());
+        &next[from..(from + share).min(next.len())]
+    }
+}
+
+/// Asks for the cache line of a float: it comes to the second cache while a chain runs on.
+#[inline(always)]
+fn fetch(float: &f32) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(machine) = pulp::core_arch::x86::Sse::try_new() {
+        let line = std::ptr::from_ref(float).cast();
+        machine._mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(line);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = float;
 }
 
 /// One step of the chains of a tile.
@@ -152,7 +183,13 @@ impl Factors for ByRow<'_> {
             std::array::from_fn(|r| &self.left[(place.row + r) * depth..][..depth]);
         let whole = rows.map(|row| row.as_chunks::<CHUNK>().0);
         let (chunks, rest) = vectors::<S, W>(self.right, place.first).as_chunks::<CHUNK>();
+        let next = place.share(self.right.panel_after(place.first));
+        let stride = next.len().div_ceil(LINE * chunks.len().max(1)).max(1) * LINE;
+        let mut next = next.chunks(stride);
         for (c, right) in chunks.iter().enumerate() {
+            if let Some(lines) = next.next() {
+                lines.iter().step_by(LINE).for_each(fetch);
+            }
             let left: [&[f32; CHUNK]; R] = std::array::from_fn(|r| &whole[r][c]);
             for k in 0..CHUNK {
                 step(simd, |r| left[r][k], &right[k], place.at, &mut sums);
@@ -249,16 +286,88 @@ impl Factors for Unpacked<'_> {
     }
 }
 
-/// Several products of one shape: one chain for each of them, and the ends of the chains added in their order.
-pub(super) struct Joint<'a> {
-    pub(super) blocks: &'a [(&'a Strips, &'a Panels)],
+/// The right factor of one of several products.
+pub(crate) trait Summand: Copy {
+    /// Its columns.
+    fn columns(self) -> usize;
+
+    /// The vectors of the panel that starts at column `first`, row by row.
+    fn panel<'a, S: Simd, const W: usize>(
+        self,
+        first: usize,
+    ) -> impl Iterator<Item = &'a [S::f32s; W]>
+    where
+        Self: 'a;
+
+    /// One entry.
+    fn entry(self, k: usize, column: usize) -> f32;
 }
 
-impl Factors for Joint<'_> {
+impl Summand for &Panels {
+    fn columns(self) -> usize {
+        self.columns
+    }
+
+    #[inline(always)]
+    fn panel<'a, S: Simd, const W: usize>(
+        self,
+        first: usize,
+    ) -> impl Iterator<Item = &'a [S::f32s; W]>
+    where
+        Self: 'a,
+    {
+        vectors::<S, W>(self, first).iter()
+    }
+
+    fn entry(self, k: usize, column: usize) -> f32 {
+        entry(self, k, column)
+    }
+}
+
+/// Rows one after the other, not packed, with a line to spare: what a panel holds beyond the last column is of the next row, and no
+/// lane of it is ever written.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    /// With the line to spare.
+    pub(crate) floats: &'a [f32],
+    /// In a row.
+    pub(crate) columns: usize,
+}
+
+impl Summand for Rows<'_> {
+    fn columns(self) -> usize {
+        self.columns
+    }
+
+    #[inline(always)]
+    fn panel<'a, S: Simd, const W: usize>(
+        self,
+        first: usize,
+    ) -> impl Iterator<Item = &'a [S::f32s; W]>
+    where
+        Self: 'a,
+    {
+        (first..).step_by(self.columns).map(move |at| {
+            let row = S::as_simd_f32s(&self.floats[at..][..W * S::F32_LANES]).0;
+            row.first_chunk().expect("a slice of as many floats")
+        })
+    }
+
+    fn entry(self, k: usize, column: usize) -> f32 {
+        self.floats[k * self.columns + column]
+    }
+}
+
+/// Several products of one shape: one chain for each of them, and the ends of the chains added in their order.
+pub(super) struct Joint<'a, B> {
+    pub(super) blocks: &'a [(&'a Strips, B)],
+}
+
+impl<B: Summand> Factors for Joint<'_, B> {
     const PANELS_OUTSIDE: bool = true;
 
     fn columns(&self) -> usize {
-        self.blocks[0].1.columns
+        self.blocks[0].1.columns()
     }
 
     #[inline(always)]
@@ -274,8 +383,8 @@ impl Factors for Joint<'_> {
         mut sums: Tile<S, R, V>,
     ) -> Tile<S, R, V> {
         let rows = place.row % STRIP..place.row % STRIP + R;
-        let (strips, panels) = self.blocks[place.part];
-        let right = vectors::<S, W>(panels, place.first);
+        let (strips, right) = self.blocks[place.part];
+        let right = right.panel::<S, W>(place.first);
         for (left, right) in strips.strip(place.row).iter().zip(right) {
             let left = &left[rows.clone()];
             step(simd, |r| left[r], right, place.at, &mut sums);
@@ -284,10 +393,10 @@ impl Factors for Joint<'_> {
     }
 
     fn sum(&self, part: usize, row: usize, column: usize, sum: f32) -> f32 {
-        let (strips, panels) = self.blocks[part];
+        let (strips, right) = self.blocks[part];
         let left = strips.strip(row).iter().enumerate();
         left.fold(sum, |sum, (k, left)| {
-            sum + left[row % STRIP] * entry(panels, k, column)
+            sum + left[row % STRIP] * right.entry(k, column)
         })
     }
 }

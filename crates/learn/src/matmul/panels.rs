@@ -2,7 +2,7 @@
 
 use whit_mechanism::crew;
 
-use super::aligned::Aligned;
+use crate::aligned::Aligned;
 use crate::tensor::vectorised;
 
 /// Columns of a full panel: three vectors of AVX-512, which with eight rows fill 24 of its 32 registers with sums.
@@ -84,15 +84,21 @@ impl Panels {
     #[inline(always)]
     pub(super) fn panel(&self, first: usize) -> &[f32] {
         let width = width(self.columns, first);
-        &self.floats.as_slice()[first * self.depth..(first + width) * self.depth]
+        &self.floats[first * self.depth..(first + width) * self.depth]
+    }
+
+    /// The panel after that, if there is one.
+    #[inline(always)]
+    pub(super) fn panel_after(&self, first: usize) -> &[f32] {
+        match first + PANEL {
+            next if next < self.columns => self.panel(next),
+            _ => &[],
+        }
     }
 
     fn each_mut(&mut self) -> impl Iterator<Item = (usize, usize, &mut [f32])> {
         let firsts = firsts(self.columns);
-        let panels = self
-            .floats
-            .as_mut_slice()
-            .chunks_mut((PANEL * self.depth).max(1));
+        let panels = self.floats.chunks_mut((PANEL * self.depth).max(1));
         panels
             .zip(firsts)
             .map(|(panel, (first, width))| (first, width, panel))

@@ -1,6 +1,6 @@
 //! The left factor of a sum over examples, packed into strips of rows.
 
-use super::aligned::Aligned;
+use crate::aligned::Aligned;
 use crate::tensor::vectorised;
 
 /// Rows of a strip: those of a tile of AVX-512.
@@ -24,7 +24,7 @@ impl Strips {
         (self.rows, self.depth) = (rows, depth);
         self.floats.sized(depth * rows.next_multiple_of(STRIP));
         vectorised(
-            self.floats.as_mut_slice(),
+            &mut self.floats[..],
             #[inline(always)]
             move |floats: &mut [f32]| {
                 let strips = floats.chunks_exact_mut((depth * STRIP).max(1));
@@ -54,9 +54,7 @@ impl Strips {
     #[inline(always)]
     pub(super) fn strip(&self, row: usize) -> &[[f32; STRIP]] {
         let first = row / STRIP * STRIP * self.depth;
-        self.floats.as_slice()[first..first + STRIP * self.depth]
-            .as_chunks()
-            .0
+        self.floats[first..first + STRIP * self.depth].as_chunks().0
     }
 
     /// Writes the sum of each row, one chain in the order of the examples.

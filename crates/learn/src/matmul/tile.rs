@@ -4,6 +4,7 @@ use pulp::{Simd, WithSimd};
 
 use super::factors::{Factors, Place, Tile};
 use super::panels::{PANEL, firsts};
+use super::strips::STRIP;
 
 /// Some rows of a product, written to `out`, or added to what it holds if `ADD`.
 pub(super) struct Product<'a, F, const ADD: bool> {
@@ -60,6 +61,8 @@ impl<F: Factors, const ADD: bool> Product<'_, F, ADD> {
             row,
             first,
             at: 0,
+            turn: (row - self.rows.start) / STRIP,
+            turns: self.rows.len().div_ceil(STRIP),
         };
         match self.rows.end - row {
             8.. if S::REGISTER_COUNT > 16 => self.columns_at::<S, 8>(simd, place, width),

@@ -2,7 +2,9 @@
 //!
 //! A small sum stays in the first caches: it is added up over a few micro-batches, one after the other, and carried to the total
 //! (*loosely*). A large one would come and go for every micro-batch, and so it is taken over several at once (*jointly*), piece by piece,
-//! after all of them were differentiated. Which of both depends on the network alone.
+//! after all of them were differentiated. All threads do so together if the sum is so large that it is carried as seldom as
+//! can be; else each thread has micro-batches of its own (*apart*), and what it made of them stays near it. Which it is depends on the
+//! network alone.
 
 use super::{Buffers, Network};
 use crate::layer::{Kept, Layer, Sum};
@@ -10,8 +12,19 @@ use crate::layer::{Kept, Layer, Sum};
 /// Networks with at most as many parameters are always summed loosely.
 const SMALL: usize = 1 << 15;
 
-/// Examples that are summed jointly, at most, and the floats that they may keep: 16 MiB.
+/// Networks with at most as many parameters are summed apart, if they are summed jointly: carrying them twice costs less than what
+/// threads make for each other.
+const APART: usize = 1 << 17;
+
+/// Examples that one thread sums apart, at most, and those of a micro-batch.
+const APART_EXAMPLES: usize = 512;
+const APART_SLOTS: usize = 64;
+
+/// The same where all threads sum jointly: such weights do not fit in the second cache, and are read once for a micro-batch.
 const JOINT_EXAMPLES: usize = 1024;
+const JOINT_SLOTS: usize = 104;
+
+/// The floats that examples may keep until they are summed: 16 MiB.
 const JOINT_FLOATS: usize = 4 << 20;
 
 /// Micro-batches of a small network whose sums are added up before they are carried. Where gradients are formed it is one, since
@@ -26,8 +39,17 @@ const LOOSE_EXAMPLES: usize = 256;
 pub(crate) enum Grouping {
     /// So many are differentiated, at most, before they are summed jointly.
     Joint(usize),
+    /// So many at most are differentiated and summed jointly by one thread.
+    Apart(usize),
     /// The sums of so many are added up, at most, before they are carried.
     Loose(usize),
+}
+
+impl Grouping {
+    /// Has each thread groups of its own?
+    pub(crate) fn is_apart(self) -> bool {
+        matches!(self, Self::Apart(_))
+    }
 }
 
 /// What a sum must know of the network it is for.
@@ -39,16 +61,27 @@ pub(crate) struct Shape {
     chains: (usize, usize),
 }
 
+/// Examples of a micro-batch, at most, if sums of these layers are taken jointly.
+pub(super) fn joint_slots(layers: &[Box<dyn Layer>]) -> Option<usize> {
+    jointly(layers).then(|| match param_len(layers) {
+        ..=APART => APART_SLOTS,
+        _ => JOINT_SLOTS,
+    })
+}
+
+fn param_len(layers: &[Box<dyn Layer>]) -> usize {
+    layers.iter().map(|layer| layer.param_len()).sum()
+}
+
 /// Are sums of these layers taken jointly?
-pub(super) fn jointly(layers: &[Box<dyn Layer>]) -> bool {
+fn jointly(layers: &[Box<dyn Layer>]) -> bool {
     // Pieces that left parameters out would leave what stood there before in the sum.
     let whole = |layer: &dyn Layer| {
         let pieces = (0..layer.joint_pieces()).map(|piece| layer.joint_len(piece));
         pieces.sum::<usize>() == layer.param_len()
     };
-    let parameters: usize = layers.iter().map(|layer| layer.param_len()).sum();
     let mut trained = layers.iter().filter(|layer| layer.param_len() > 0);
-    parameters > SMALL && trained.all(|layer| whole(&**layer))
+    param_len(layers) > SMALL && trained.all(|layer| whole(&**layer))
 }
 
 impl Network {
@@ -66,15 +99,19 @@ impl Network {
         let floats: usize = ends
             .map(|layer| layer.input_len() + layer.output_len())
             .sum();
-        let examples = JOINT_EXAMPLES.min(JOINT_FLOATS / floats);
-        Grouping::Joint((examples / self.slots).max(1))
+        let kept = |examples: usize| (examples.min(JOINT_FLOATS / floats) / self.slots).max(1);
+        if self.param_len() <= APART {
+            return Grouping::Apart(kept(APART_EXAMPLES));
+        }
+        Grouping::Joint(kept(JOINT_EXAMPLES))
     }
 
     /// How a term of a sum is rounded: the longest chain of examples, and how many chains are added up at most.
     pub(crate) fn chains(&self) -> (usize, usize) {
         match self.grouping() {
-            Grouping::Joint(kept) => (self.slots, kept),
-            Grouping::Loose(added) => (self.slots, added),
+            Grouping::Joint(chains) | Grouping::Apart(chains) | Grouping::Loose(chains) => {
+                (self.slots, chains)
+            }
         }
     }
 
@@ -106,13 +143,13 @@ impl Network {
     }
 
     /// Keeps the contributions of a micro-batch for a joint sum, layer by layer.
-    pub(crate) fn keep(&self, buffers: &Buffers, kept: &mut Vec<Kept>) {
+    pub(crate) fn keep(&self, buffers: &mut Buffers, kept: &mut Vec<Kept>) {
         let examples = buffers.examples;
         let factors = buffers.factors.chunks_exact(examples.max(1));
         kept.resize_with(self.layers.len(), Kept::default);
         for (at, factors) in self.trained().zip(factors) {
             let layer = &self.layers[at];
-            let input = &buffers.activations[at][..examples * layer.input_len()];
+            let input = &mut buffers.activations[at];
             let delta = &buffers.deltas[at + 1][..examples * layer.output_len()];
             layer.keep(factors, input, delta, &mut kept[at]);
         }
@@ -124,6 +161,11 @@ impl Network {
             let layer = &self.layers[at];
             (0..layer.joint_pieces()).map(move |piece| (at, piece, layer.joint_len(piece)))
         })
+    }
+
+    /// The parameters of one piece.
+    pub(crate) fn joint_len(&self, at: usize, piece: usize) -> usize {
+        self.layers[at].joint_len(piece)
     }
 
     /// Writes one piece of the sum of what was kept.

@@ -5,6 +5,7 @@
 //! sum forgets a factor would pass on what was not clipped.
 
 use super::{Bench, EXAMPLES};
+use crate::aligned::Aligned;
 use crate::layer::{Kept, Sum};
 
 /// Twice as many as a term goes through in these sums: two factors, a chain of up to five examples, and two chains that are added.
@@ -80,11 +81,13 @@ pub(super) fn disagreement(bench: &Bench, inputs: &[f32], deltas: &[f32]) -> Opt
     }
     let [mut first, mut second] = [Kept::default(), Kept::default()];
     // Such places are used again and again, for micro-batches of several lengths.
-    layer.keep(&FACTORS, inputs, deltas, &mut first);
-    let (input, delta) = rows(0, CUT);
-    layer.keep(&FACTORS[..CUT], input, delta, &mut first);
-    let (input, delta) = rows(CUT, EXAMPLES);
-    layer.keep(&FACTORS[CUT..], input, delta, &mut second);
+    let keep = |from: usize, to: usize, kept: &mut Kept| {
+        let (input, delta) = rows(from, to);
+        layer.keep(&FACTORS[from..to], &mut Aligned::copied(input), delta, kept);
+    };
+    keep(0, EXAMPLES, &mut first);
+    keep(0, CUT, &mut first);
+    keep(CUT, EXAMPLES, &mut second);
     let mut joint = vec![f32::NAN; width];
     let mut rest = &mut joint[..];
     for (piece, &len) in pieces.iter().enumerate() {
@@ -98,6 +101,7 @@ pub(super) fn disagreement(bench: &Bench, inputs: &[f32], deltas: &[f32]) -> Opt
 #[cfg(test)]
 mod tests {
     use super::super::{NetworkError, check};
+    use crate::aligned::Aligned;
     use crate::layer::{Kept, Layer, Linear, Pass, Prepared, Scratch, Sum};
     use whit_core::Fault as _;
 
@@ -177,7 +181,7 @@ mod tests {
         fn joint_len(&self, piece: usize) -> usize {
             self.0.joint_len(piece)
         }
-        fn keep(&self, factors: &[f32], input: &[f32], delta: &[f32], kept: &mut Kept) {
+        fn keep(&self, factors: &[f32], input: &mut Aligned, delta: &[f32], kept: &mut Kept) {
             match self.1 {
                 Fault::FactorsForgotten => {
                     let ones = vec![1.0; factors.len()];
