@@ -27,14 +27,14 @@ mean = 0.1307
 std = 0.3081
 "#;
 
-/// The TOML of a plan for the network that all experiments share: SGD with a learning rate that falls to zero, momentum 0.9, clip norm
-/// 0.1 and averaged weights. `rate` is that of the samples.
+/// The TOML of a plan: after `[model]`, SGD with a learning rate that falls to zero, momentum 0.9, clip norm 0.1 and weights of which
+/// `average` is left after each step. `rate` is that of the samples.
 macro_rules! plan {
-    ($activation:literal, rate $rate:literal, steps $steps:literal, epsilon $epsilon:literal, learning $learning:literal) => {
+    ($model:literal, rate $rate:literal, steps $steps:literal, epsilon $epsilon:literal, learning $learning:literal, average $average:literal) => {
         concat!(
-            "[model]\nkind = \"cnn\"\nactivation = \"",
-            $activation,
-            "\"\n\n[plan]\nsampler = \"poisson\"\nrate = ",
+            "[model]\n",
+            $model,
+            "\n\n[plan]\nsampler = \"poisson\"\nrate = ",
             $rate,
             "\nsteps = ",
             $steps,
@@ -42,7 +42,9 @@ macro_rules! plan {
             $epsilon,
             "\ndelta = 1e-5\n\n[optimizer]\nkind = \"sgd\"\nrate = ",
             $learning,
-            "\nschedule = \"linear\"\nmomentum = 0.9\naverage = 0.95\n",
+            "\nschedule = \"linear\"\nmomentum = 0.9\naverage = ",
+            $average,
+            "\n",
         )
     };
 }

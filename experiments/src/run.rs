@@ -181,7 +181,8 @@ mod tests {
                     .expect("it fits")
                     .expect("shape and classes are declared");
                 let parameters = whit_learn::model::parameters(architecture.layers());
-                assert_eq!(parameters, 26_010);
+                // The one of Opacus' example, the same with two norms, and the one with twice as many filters and units.
+                assert!([26_010, 26_106, 101_162].contains(&parameters));
             }
         }
     }
