@@ -31,7 +31,7 @@ use crate::draft::{Draft, NoiseDraft};
 use crate::error::{Error, Result};
 use crate::payment::Payment;
 use crate::sampler::Sampler;
-use calibrate::{Priced, calibrate, lower};
+use calibrate::{Priced, by_price, calibrate, lower};
 use parts::{ClipUnits, Parts};
 
 pub use noise::{Both, Noise};
@@ -65,13 +65,14 @@ impl Plan {
         };
         let (noise_multiplier, (event, epsilon)) = match draft.noise {
             NoiseDraft::Multiplier(given) => (given, priced(given)?),
-            NoiseDraft::Epsilon(given) => {
-                let found = calibrate(given, delta, of, priced)?;
-                match parts.sampling {
-                    Sampling::Poisson { .. } => lower(given, found, priced),
-                    _ => found,
+            NoiseDraft::Epsilon(given) => match parts.sampling {
+                Sampling::Poisson { .. } => {
+                    let found = calibrate(given, delta, of, priced)?;
+                    lower(given, found, priced)
                 }
-            }
+                Sampling::BallsInBins { .. } => by_price(given, priced)?,
+                _ => calibrate(given, delta, of, priced)?,
+            },
         };
         Ok(Self {
             event,

@@ -155,6 +155,23 @@ fn calibrated_noise_keeps_its_target_and_is_hardly_more_than_needed() {
     assert_eq!(again.expect("a plan").event(), plan.event());
 }
 
+/// Prices of balls in bins take a second each where there are several epochs, so few are asked for.
+#[test]
+fn balls_in_bins_are_calibrated_by_a_few_prices() {
+    for (epsilon, steps) in [(0.2, 4), (1.0, 8), (20.0, 4)] {
+        let sampler = SamplerDraft::BallsInBins { bins: 4 };
+        let plan = plan(&Draft {
+            sampler,
+            steps,
+            noise: NoiseDraft::Epsilon(epsilon),
+            relation: sampler.relation(),
+            ..mnist()
+        });
+        let found = plan.epsilon().upper();
+        assert!(found <= epsilon && found >= 0.9999 * epsilon, "{found}");
+    }
+}
+
 #[test]
 fn every_sampler_has_a_plan_under_its_relation() {
     for (sampler, word, rate) in [

@@ -655,6 +655,22 @@ pub const LEARNING: &[Mutant] = &[
         tests: "clipped_sum",
     },
     Mutant {
+        name: "training: groups of micro-batches overlap, so that some examples count twice",
+        file: "crates/learn/src/clipped_sum/step.rs",
+        original: ".map(|group| group * count / groups..(group + 1) * count / groups)",
+        planted: ".map(|group| group * count / groups..((group + 1) * count / groups + 1).min(count))",
+        package: LEARN,
+        tests: "clipped_sum",
+    },
+    Mutant {
+        name: "training: a joint sum is made of inputs that were there before",
+        file: "crates/learn/src/layer/linear.rs",
+        original: "std::mem::swap(&mut kept.rows, input);",
+        planted: "let _ = &input;",
+        package: LEARN,
+        tests: "",
+    },
+    Mutant {
         name: "training: noise for half the clip norm",
         file: "crates/learn/src/plan/noise.rs",
         original: "            None => (multiplier, None),",

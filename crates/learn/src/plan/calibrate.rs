@@ -19,6 +19,12 @@ const NEAR: f64 = 1e-5;
 /// How often less noise is tried.
 const TRIES: u32 = 30;
 
+/// Where a price takes seconds, one that is within this share of the target is near enough, and so many are asked for at most. No step
+/// changes the noise by more than a factor of 16.
+const CLOSE: f64 = 1e-4;
+const PRICES: u32 = 24;
+const STRIDE: f64 = 2.772_588_722_239_781;
+
 /// An event and its epsilon.
 pub(super) type Priced = (Event, Bracket);
 
@@ -81,6 +87,38 @@ pub(super) fn lower(
         }
     }
     best
+}
+
+/// The same for samplers whose price takes seconds: as few prices as possible, and a little more noise than the least. Epsilon is nearly a
+/// power of the noise, so the secant rule in logarithms finds it; every noise that is tried and keeps the target is an answer.
+pub(super) fn by_price(
+    epsilon: f64,
+    priced: impl Fn(f64) -> Result<Priced>,
+) -> Result<(f64, Priced)> {
+    // Just below the target, so that what is found keeps it.
+    let aim = (epsilon * (1.0 - 0.5 * CLOSE)).ln();
+    let mut best: Option<(f64, Priced)> = None;
+    let mut before: Option<(f64, f64)> = None;
+    let mut multiplier = 1.0_f64;
+    for _ in 0..PRICES {
+        let price = priced(multiplier)?;
+        let found = price.1.upper();
+        if found <= epsilon && best.as_ref().is_none_or(|best| multiplier < best.0) {
+            best = Some((multiplier, price));
+        }
+        if (1.0 - CLOSE..=1.0).contains(&(found / epsilon)) {
+            break;
+        }
+        let here = (multiplier.ln(), found.ln());
+        // Twice the noise is half the epsilon, until two prices say otherwise.
+        let slope = before.map_or(-1.0, |(x, y)| (here.1 - y) / (here.0 - x));
+        let slope = if slope < -0.1 { slope } else { -1.0 };
+        before = Some(here);
+        let step = ((aim - here.1) / slope).clamp(-STRIDE, STRIDE);
+        multiplier = short((here.0 + step).exp());
+    }
+    let what = "noise_multiplier";
+    best.ok_or_else(|| whit_accounting::Error::Unverified { what }.into())
 }
 
 fn short(multiplier: f64) -> f64 {
