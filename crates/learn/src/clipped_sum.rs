@@ -21,8 +21,9 @@
 //! 3. *Underflow.* A float operation whose result is below the normal floats errs by at most 2^-150, and there are at most
 //!    `2 N` of them in a coordinate: `2 N √d 2^-150`.
 //! 4. *Carrying.* A partial sum is divided by `g`, which is exact since `g` is a power of two, and rounded to a whole number:
-//!    at most 1/2 in each coordinate, `√d g/2` for each carry (`carry`). There are at most as many as micro-batches up to the cap,
-//!    and 2^13 beyond it, since all but the last hold more than 2^12 examples.
+//!    at most 1/2 in each coordinate, `√d g/2` for each carry (`carry`). There are at most as many as micro-batches up to the cap, of
+//!    which a smaller batch has at most one more (where their number is made even), and 2^13 beyond it, since all but the last hold
+//!    more than 2^12 examples. It is the larger of both that counts.
 //! 5. *From there on* sums are of 64-bit integers and exact. They cannot overflow: 2^25 examples of at most `C <= 2^37 g` each.
 //!
 //! Each `S` errs by less than all of this together, and `η` is twice that, rounded up. If one example is replaced, the exact
@@ -41,7 +42,7 @@ use crate::layer::Prepared;
 use crate::network::{Examples, Network, Shape, Weights};
 use crate::validate::{NetworkError, Result};
 use rounding::{Rounding, carry};
-use step::{Step, Waiting, Worker};
+use step::{Cut, Step, Waiting, Worker};
 
 /// Step 2: the most examples of a batch, and of a partial sum that is carried.
 const BATCH_MAX: usize = 1 << 25;
@@ -58,6 +59,8 @@ pub struct ClippedSum {
     clip: Clip,
     grid: f64,
     batch_cap: usize,
+    /// Examples of a micro-batch, at most.
+    slots: usize,
     /// `1 - η`.
     margin: f64,
     /// Of the network that it was made for: all that `η` and the clip rest on.
@@ -139,12 +142,13 @@ impl ClippedSum {
             return Err(NetworkError::OutOfRange { what, given: grid });
         }
         let cap = (batch_cap as usize).clamp(1, BATCH_MAX);
-        let micro_batches = cap.div_ceil(network.slots());
-        let (chain, chains) = network.chains();
+        let slots = network.slots_for(cap);
+        let micro_batches = Cut::new(network, slots, cap).micro_batches;
+        let (chain, chains) = network.chains(slots);
         let error = Rounding {
             chain,
             chains,
-            carries: micro_batches.max(BATCH_MAX / (PART_MAX / 2)),
+            carries: (micro_batches + 1).max(BATCH_MAX / (PART_MAX / 2)),
             cap,
             parameters: network.param_len(),
             norm,
@@ -161,6 +165,7 @@ impl ClippedSum {
             clip,
             grid,
             batch_cap: cap,
+            slots,
             margin,
             shape: network.shape(),
         })
@@ -217,6 +222,7 @@ impl ClippedSum {
         let (weights, workers, waiting) = memory.parts(network, params, threads);
         let step = Step {
             network,
+            slots: self.slots,
             weights,
             batch,
             factors: |worker: &mut Worker| {
@@ -257,6 +263,7 @@ pub fn non_private_sum(
     let (weights, workers, waiting) = memory.parts(network, params, 1);
     let step = Step {
         network,
+        slots: network.slots(),
         weights,
         batch,
         factors: |worker: &mut Worker| {

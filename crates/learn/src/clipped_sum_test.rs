@@ -1,5 +1,7 @@
 //! The sum against brute force, its sensitivity, its bits for any threads and slots, and examples that are not finite.
 
+use std::cell::RefCell;
+
 use super::*;
 use crate::layer::oracle::draws;
 use crate::layer::{
@@ -81,6 +83,8 @@ pub(super) struct Run<'a> {
     pub(super) params: Vec<f32>,
     pub(super) examples: &'a Rows,
     pub(super) threads: usize,
+    /// The same for all sums, as in training: what one leaves there must not show in the next.
+    memory: RefCell<Memory>,
 }
 
 impl<'a> Run<'a> {
@@ -92,6 +96,7 @@ impl<'a> Run<'a> {
             params: params(network),
             examples,
             threads: 1,
+            memory: RefCell::default(),
         }
     }
 
@@ -104,7 +109,7 @@ impl<'a> Run<'a> {
             seeds: &seeds,
         };
         // Old numbers in the buffer must not show.
-        let (mut memory, buffer) = (Memory::default(), vec![123; 5]);
+        let buffer = vec![123; 5];
         let summed = self
             .sum
             .sum(
@@ -112,7 +117,7 @@ impl<'a> Run<'a> {
                 &self.params,
                 batch,
                 self.threads,
-                &mut memory,
+                &mut self.memory.borrow_mut(),
                 buffer,
             )
             .expect("it fits");

@@ -4,7 +4,7 @@
 //! They do not survive a fork: a child process that wants several threads starts a program of its own.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rayon_core::{ThreadPool, ThreadPoolBuilder, Yield};
 
@@ -68,27 +68,25 @@ pub fn awake<T>(wanted: usize, work: impl FnOnce() -> T) -> T {
     let Some(threads) = (!alone).then(threads).flatten() else {
         return work();
     };
-    let over = AtomicBool::new(false);
-    let waiting = || {
-        while !over.load(Ordering::Relaxed) {
-            if rayon_core::yield_now() != Some(Yield::Executed) {
-                std::thread::yield_now();
+    let over = Over(Arc::new(AtomicBool::new(false)));
+    for _ in 1..wanted.min(threads.current_num_threads() + 1) {
+        let over = Arc::clone(&over.0);
+        // Nobody waits for them: one that took up the waiting of another caller in between ends with that.
+        threads.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                if rayon_core::yield_now() != Some(Yield::Executed) {
+                    std::thread::yield_now();
+                }
             }
-        }
-    };
-    threads.in_place_scope(|scope| {
-        for _ in 1..wanted.min(threads.current_num_threads() + 1) {
-            scope.spawn(|_| waiting());
-        }
-        let _over = Over(&over);
-        work()
-    })
+        });
+    }
+    work()
 }
 
 /// Says that it is over, also when work panics.
-struct Over<'a>(&'a AtomicBool);
+struct Over(Arc<AtomicBool>);
 
-impl Drop for Over<'_> {
+impl Drop for Over {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

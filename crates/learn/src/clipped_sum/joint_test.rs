@@ -29,8 +29,8 @@ fn large_mlp() -> Network {
 #[test]
 fn joint_sums_are_within_half_of_eta_and_have_the_same_bits_for_any_threads() {
     let (wide, large) = (wide_mlp(), large_mlp());
-    assert!(matches!(wide.grouping(), Grouping::Apart(kept) if kept * wide.slots() < 700));
-    assert!(matches!(large.grouping(), Grouping::Joint(kept) if kept * large.slots() < 1500));
+    assert!(matches!(wide.grouping(64), Grouping::Apart(kept) if kept * wide.slots() < 700));
+    assert!(matches!(large.grouping(104), Grouping::Joint(kept) if kept * large.slots() < 1500));
     is_within_half_of_eta(&wide, 160);
     is_within_half_of_eta(&large, 150);
 }
@@ -38,7 +38,7 @@ fn joint_sums_are_within_half_of_eta_and_have_the_same_bits_for_any_threads() {
 fn is_within_half_of_eta(network: &Network, inputs: usize) {
     let examples = rows(1500, inputs, 2.0);
     let mut run = Run::new(network, &examples, flat(1.0), 1500);
-    // More than one group of micro-batches, one group, one micro-batch, one example.
+    // Several groups of micro-batches, few of them, one micro-batch, one example.
     for count in [1500, 700, 20, 1] {
         let mut exact = vec![0; network.param_len()];
         for row in 0..count {
@@ -85,16 +85,23 @@ fn the_plain_sum_is_that_of_gradients_that_are_not_clipped() {
 /// Counts the roundings of every term, for batches of all sizes, by the cut that is used.
 #[test]
 fn terms_go_through_at_most_the_roundings_of_the_proof() {
-    for network in [mlp(), wide_mlp(), large_mlp()] {
-        let (slots, (chain, chains)) = (network.slots(), network.chains());
-        for n in 1..2500 {
-            let cut = Cut::new(&network, n);
+    let networks = [mlp(), wide_mlp(), large_mlp()];
+    for (network, cap) in networks
+        .iter()
+        .flat_map(|each| [(each, 1000), (each, 5000)])
+    {
+        let slots = network.slots_for(cap);
+        let (chain, chains) = network.chains(slots);
+        let most = Cut::new(network, slots, cap).micro_batches + 1;
+        for n in 1..=cap {
+            let cut = Cut::new(network, slots, n);
+            assert!(cut.micro_batches <= most);
             let sizes: Vec<usize> = (0..cut.micro_batches).map(|i| cut.rows(i).len()).collect();
             assert_eq!(sizes.iter().sum::<usize>(), n);
             assert!(sizes.iter().all(|&size| size >= 1 && size <= slots));
             // Each micro-batch is a chain, and those that are carried together are added in their order.
             let mut roundings = 0;
-            let groups = cut.groups(network.grouping());
+            let groups = cut.groups(network.grouping(slots));
             let all: Vec<usize> = groups.iter().cloned().flatten().collect();
             assert!(all.into_iter().eq(0..sizes.len()), "each once, in order");
             for group in groups.into_iter().map(|group| &sizes[group]) {
@@ -112,15 +119,18 @@ fn terms_go_through_at_most_the_roundings_of_the_proof() {
 #[test]
 fn the_margin_is_that_of_the_proof() {
     let (small, wide, large) = (mlp(), wide_mlp(), large_mlp());
-    // Four chains of 32, eight of 64 and nine of 104, carried together. 1,000 examples, twice.
-    for (network, chain, chains) in [
-        (&small, 32.0, 4.0),
-        (&wide, 64.0, 8.0),
-        (&large, 104.0, 9.0),
+    // Four chains of 32, eight of 64 and nine of 104, carried together. Where batches may be large, ten or twenty-one of 48.
+    for (network, cap, chain, chains) in [
+        (&small, 1000, 32.0, 4.0),
+        (&wide, 1000, 64.0, 8.0),
+        (&large, 1000, 104.0, 9.0),
+        (&small, 5000, 32.0, 4.0),
+        (&wide, 5000, 48.0, 10.0),
+        (&large, 5000, 48.0, 21.0),
     ] {
-        let sum = ClippedSum::new(network, flat(2.0), GRID, 1000).expect("it fits");
+        let sum = ClippedSum::new(network, flat(2.0), GRID, cap).expect("it fits");
         let roundings = (chain + chains + 5.0) / 2.0;
-        let narrow = roundings / 16_777_216.0 * (1.0 + 1.0 / 256.0) * 1000.0 * 2.0;
+        let narrow = roundings / 16_777_216.0 * (1.0 + 1.0 / 256.0) * f64::from(cap) * 2.0;
         let eta = 1.0 - sum.margin();
         assert!(eta >= narrow && eta < narrow + 1e-3, "{eta} {narrow}");
     }

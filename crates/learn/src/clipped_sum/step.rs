@@ -16,6 +16,9 @@ use crate::layer::{Kept, Sum};
 use crate::network::{Buffers, Grouping, Network, Weights};
 use crate::tensor::sized;
 
+/// More threads than this do not have groups of their own, since each keeps what it has made of one.
+const APART_THREADS: usize = 8;
+
 /// Parameters that are carried under one lock.
 const CARRIED: usize = 1 << 14;
 
@@ -43,10 +46,11 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    pub(super) fn new(network: &Network, examples: usize) -> Self {
-        let mut least = examples.div_ceil(network.slots());
+    /// Into micro-batches of at most `slots` examples.
+    pub(super) fn new(network: &Network, slots: usize, examples: usize) -> Self {
+        let mut least = examples.div_ceil(slots);
         // So that two threads have as much to do.
-        if network.grouping().is_apart() && least > 1 {
+        if network.grouping(slots).is_apart() && least > 1 {
             least = least.next_multiple_of(2);
         }
         let size = examples.div_ceil(least.max(1)).max(1);
@@ -90,6 +94,8 @@ struct Place<'a, T> {
 /// A batch on its way through a network.
 pub(super) struct Step<'a, F> {
     pub(super) network: &'a Network,
+    /// Examples of a micro-batch, at most.
+    pub(super) slots: usize,
     pub(super) weights: Weights<'a>,
     pub(super) batch: BatchRows<'a>,
     /// Sets the factors of a micro-batch that was differentiated.
@@ -106,8 +112,8 @@ impl<F: Fn(&mut Worker) + Sync> Step<'_, F> {
         total: &mut [T],
         carry: impl Fn(&mut [T], &[f32], bool) + Sync,
     ) {
-        let cut = Cut::new(self.network, self.batch.rows.len());
-        let grouping = self.network.grouping();
+        let cut = Cut::new(self.network, self.slots, self.batch.rows.len());
+        let grouping = self.network.grouping(self.slots);
         let groups = cut.groups(grouping);
         match grouping {
             _ if groups.is_empty() => total.fill(T::default()),
@@ -120,7 +126,8 @@ impl<F: Fn(&mut Worker) + Sync> Step<'_, F> {
                     places.push((at, piece, Mutex::new(Place { total, fresh })));
                     rest = others;
                 }
-                if grouping.is_apart() && groups.len() >= workers.len() {
+                let enough = workers.len() <= groups.len().min(APART_THREADS);
+                if grouping.is_apart() && enough {
                     self.apart(cut, &groups, workers, &places, carry);
                 } else {
                     self.jointly(cut, &groups, workers, waiting, &places, carry);
@@ -219,7 +226,7 @@ impl<F: Fn(&mut Worker) + Sync> Step<'_, F> {
 
     /// Sums the batch in `f64`, at most `most` examples at a time, and hands each sum to `carry`. One thread does it.
     pub(super) fn wide(&self, worker: &mut Worker, most: usize, mut carry: impl FnMut(&[f64])) {
-        let cut = Cut::new(self.network, self.batch.rows.len());
+        let cut = Cut::new(self.network, self.slots, self.batch.rows.len());
         let mut sum = vec![0.0; self.network.param_len()];
         let mut held = 0;
         for rows in (0..cut.micro_batches).map(|micro_batch| cut.rows(micro_batch)) {

@@ -20,9 +20,11 @@ use crate::tensor::{
 /// With at most so many outputs, inputs are not packed.
 const UNPACKED_ROWS: usize = 2 * STRIP;
 
-/// Rows of weights that are summed together: strips that use a panel of inputs while it is near, and as few passes over all inputs as
-/// leave something for every thread.
+/// Rows of weights that are summed together, at most: strips that use a panel of inputs while it is near, in few passes over all inputs.
 const JOINT_ROWS: usize = 32 * STRIP;
+
+/// Into how many pieces the rows fall at least, if they are enough: something for every thread.
+const JOINT_PIECES: usize = 4;
 
 /// A linear layer. Its parameters are the weights, one row per output, and then the bias.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +60,13 @@ impl Linear {
 
     /// The rows of weights in a joint piece; none in the last, which is the bias.
     fn joint_rows(&self, piece: usize) -> std::ops::Range<usize> {
-        let at = |piece: usize| (piece * JOINT_ROWS).min(self.outputs);
+        let at = |piece: usize| (piece * self.rows_of_piece()).min(self.outputs);
         at(piece)..at(piece + 1)
+    }
+
+    fn rows_of_piece(&self) -> usize {
+        let even = self.outputs.div_ceil(JOINT_PIECES);
+        even.next_multiple_of(STRIP).min(JOINT_ROWS)
     }
 }
 
@@ -193,7 +200,7 @@ impl Layer for Linear {
         if self.positions > 1 {
             return 0;
         }
-        self.outputs.div_ceil(JOINT_ROWS) + 1
+        self.outputs.div_ceil(self.rows_of_piece()) + 1
     }
 
     fn joint_len(&self, piece: usize) -> usize {
@@ -269,15 +276,22 @@ mod tests {
     /// Several micro-batches of other lengths, whose joint sum is that of `accumulate` in wide floats.
     #[test]
     fn joint_sums_are_those_of_single_ones() {
-        let layer = Linear::new(53, 70);
+        // Several pieces of rows, and inputs that are packed or not.
+        for (inputs, outputs) in [(53, 70), (20, 1100), (53, 9)] {
+            joint_sum_is_that_of_single_ones(inputs, outputs);
+        }
+    }
+
+    fn joint_sum_is_that_of_single_ones(inputs: usize, outputs: usize) {
+        let layer = Linear::new(inputs, outputs);
         let mut draw = oracle::draws(8);
         let mut floats = |count: usize| (0..count).map(|_| draw()).collect::<Vec<f32>>();
         let mut expected = vec![0.0; layer.param_len()];
         let mut kept = Vec::new();
         for examples in [5, 9, 1, 4, 7] {
             let (input, delta, factors) = (
-                floats(examples * 53),
-                floats(examples * 70),
+                floats(examples * inputs),
+                floats(examples * outputs),
                 floats(examples),
             );
             let mut one = Kept::default();

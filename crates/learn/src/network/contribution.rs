@@ -24,7 +24,11 @@ const APART_SLOTS: usize = 64;
 const JOINT_EXAMPLES: usize = 1024;
 const JOINT_SLOTS: usize = 104;
 
-/// The floats that examples may keep until they are summed: 16 MiB.
+/// If a batch may have more examples than that, a micro-batch has fewer at most: what rounding takes of the clip norm grows with both.
+const MANY: usize = 1024;
+const MANY_SLOTS: usize = 48;
+
+/// The floats that examples of a group may keep until they are summed: 16 MiB.
 const JOINT_FLOATS: usize = 4 << 20;
 
 /// Micro-batches of a small network whose sums are added up before they are carried. Where gradients are formed it is one, since
@@ -85,21 +89,30 @@ fn jointly(layers: &[Box<dyn Layer>]) -> bool {
 }
 
 impl Network {
-    /// The grouping of this network's micro-batches, whatever the batch and the threads are.
-    pub(crate) fn grouping(&self) -> Grouping {
+    /// Examples of a micro-batch, at most, if a batch has up to so many.
+    pub(crate) fn slots_for(&self, batch_cap: usize) -> usize {
+        if batch_cap > MANY && jointly(&self.layers) {
+            self.slots.min(MANY_SLOTS)
+        } else {
+            self.slots
+        }
+    }
+
+    /// How this network's micro-batches of up to so many examples are grouped, whatever the batch and the threads are.
+    pub(crate) fn grouping(&self, slots: usize) -> Grouping {
         if !jointly(&self.layers) {
             let formed = self.layers.iter().any(|layer| layer.gradient_len() > 0);
             return Grouping::Loose(match (self.param_len() <= SMALL, formed) {
                 (true, true) => 1,
                 (true, false) => LOOSE_FEW,
-                (false, _) => (LOOSE_EXAMPLES / self.slots).max(1),
+                (false, _) => (LOOSE_EXAMPLES / slots).max(1),
             });
         }
         let ends = self.trained().map(|at| &self.layers[at]);
         let floats: usize = ends
             .map(|layer| layer.input_len() + layer.output_len())
             .sum();
-        let kept = |examples: usize| (examples.min(JOINT_FLOATS / floats) / self.slots).max(1);
+        let kept = |examples: usize| (examples.min(JOINT_FLOATS / floats) / slots).max(1);
         if self.param_len() <= APART {
             return Grouping::Apart(kept(APART_EXAMPLES));
         }
@@ -107,10 +120,10 @@ impl Network {
     }
 
     /// How a term of a sum is rounded: the longest chain of examples, and how many chains are added up at most.
-    pub(crate) fn chains(&self) -> (usize, usize) {
-        match self.grouping() {
+    pub(crate) fn chains(&self, slots: usize) -> (usize, usize) {
+        match self.grouping(slots) {
             Grouping::Joint(chains) | Grouping::Apart(chains) | Grouping::Loose(chains) => {
-                (self.slots, chains)
+                (slots, chains)
             }
         }
     }
@@ -121,7 +134,7 @@ impl Network {
             parameters: self.param_len(),
             layers: self.trained_layers(),
             slots: self.slots,
-            chains: self.chains(),
+            chains: self.chains(self.slots),
         }
     }
 
