@@ -288,7 +288,21 @@ fn pictures_of_another_size_are_refused() {
         let mut picture = BitMapBackend::new(&path, (side, side));
         picture.present().expect("written");
     }
-    let data = "[data]\npath = 'pictures'\nformat = 'images'\nshape = [3, 4, 4]\nn_public = 2\n";
+    let bare = "[data]\npath = 'pictures'\nformat = 'images'\nshape = [3, 4, 4]\nn_public = 2\n";
+    // Which folders there are is private: without classes nothing is read, or priced.
+    for flags in ["", " --dry-run"] {
+        let plan = format!("{bare}{MODEL}{PLAN}{NOISE}");
+        let passes = "classes = [\"cat\", \"dog\"]";
+        check_plan(
+            folder.path(),
+            &plan,
+            flags,
+            1,
+            "data_field_missing",
+            passes,
+        );
+    }
+    let data = bare.replace("n_public", "classes = ['cat', 'dog']\nn_public");
     let plan = format!("{data}{MODEL}{PLAN}{NOISE}");
     check_plan(
         folder.path(),

@@ -35,7 +35,7 @@ pub struct Declaration {
     pub rows_per_unit: Option<u32>,
     /// The shape of one example: channels first for pictures, such as `[1, 28, 28]`. Else that of the file.
     pub shape: Option<Vec<usize>>,
-    /// The classes, by number or by name; without them a number is learnt.
+    /// The classes, by number or by name; without them a number is learnt. Pictures need them by name: those of their folders.
     pub classes: Option<Classes>,
     /// What values are multiplied by first. Else 1, and 1/255 for bytes.
     pub scale: Option<f64>,
@@ -234,9 +234,18 @@ impl Declaration {
                 }
                 None => return missing("shape", "shape = [3, 32, 32]"),
             }
-            if matches!(self.classes, Some(Classes::Count(_))) {
-                let passes = "the names of the folders, or leave it out";
-                return domain("classes", "a number".into(), passes);
+            // Which folders there are depends on whose pictures are in them.
+            match &self.classes {
+                Some(Classes::Names(_)) => {}
+                Some(Classes::Count(count)) => {
+                    let passes = "the names of the folders, such as [\"cat\", \"dog\"]";
+                    return domain("classes", count.to_string(), passes);
+                }
+                None => {
+                    let passes = "classes = [\"cat\", \"dog\"], the names of the folders that are looked into: \
+                                  they are not taken from the data, which are private";
+                    return missing("classes", passes);
+                }
             }
         }
         Ok(())
@@ -381,6 +390,17 @@ mod tests {
             "path = 'x'\nformat = 'images'\nshape = [1, 4, 4]\nlabel = 'y'",
             "data_field_unused",
             "leave",
+        );
+        // One example in a folder of its own must not change the model's shape.
+        check(
+            "path = 'x'\nformat = 'images'\nshape = [1, 4, 4]",
+            "data_field_missing",
+            "classes = [\"cat\", \"dog\"]",
+        );
+        check(
+            "path = 'x'\nformat = 'images'\nshape = [1, 4, 4]\nclasses = 2",
+            "data_field_domain",
+            "names of the folders, such as [\"cat\", \"dog\"]",
         );
     }
 }

@@ -167,8 +167,8 @@ impl Fault for DataError {
                 missing: true,
                 passes,
                 ..
-            } => format!("give `{field}` in [data], such as {passes}"),
-            Self::Field { field, .. } => format!("leave `{field}` out of [data]"),
+            } => format!("give `{field}`, such as {passes}"),
+            Self::Field { field, .. } => format!("leave `{field}` out"),
             Self::Domain { field, passes, .. } => format!("give `{field}` as {passes}"),
             Self::Column { found, .. } => format!(
                 "give columns whose names stand once in the file; it has {}",

@@ -1,8 +1,8 @@
 //! A folder of folders of pictures, one folder for each class: PNG or JPEG, 8 bits, of one declared size.
 //!
-//! The names of the folders are the classes, so they are public: a folder that is there for one person's pictures alone tells of that
-//! person. Naming the classes in the plan is the safe way; then other folders are not looked at. Files are read in order of their
-//! names, which no sampler may depend on. Files whose names begin with a dot are no pictures.
+//! The classes are those that the plan names, and other folders are not looked at: a folder that is there for one person's pictures alone
+//! would tell of that person, by its name and by the model's shape. Files are read in order of their names, which no sampler may depend on.
+//! Files whose names begin with a dot are no pictures.
 
 use std::fs;
 use std::io::{BufReader, Seek};
@@ -14,22 +14,18 @@ use image::{DynamicImage, ImageFormat};
 
 use super::builder::{Builder, Raw, RowFault};
 use super::error::{DataError, Result};
-use super::open::{builder_for, file, unreadable};
+use super::open::{builder, file, unreadable};
 use super::{Classes, Declaration};
 
 /// Beyond this a picture is not decoded: it could not be of any size that a plan can declare.
 const BYTES_MAX: u64 = 1 << 29;
 
 pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
-    let classes = match &declaration.classes {
-        Some(classes) => classes.clone(),
-        None => found(path)?,
-    };
     let shape = declaration.shape.clone().unwrap_or_default();
-    let constants = (1.0 / 255.0, 0);
-    let mut builder = builder_for(declaration, Some(&classes), path, shape.clone(), constants)?;
+    let mut builder = builder(declaration, path, shape.clone(), 1.0 / 255.0, 0)?;
     let mut values = Vec::with_capacity(builder.width());
-    for class in classes.names().unwrap_or_default() {
+    let classes = declaration.classes.as_ref().and_then(Classes::names);
+    for class in classes.unwrap_or_default() {
         let folder = path.join(class);
         if !folder.is_dir() {
             return Err(DataError::ClassFolder {
@@ -46,23 +42,6 @@ pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
         }
     }
     Ok(builder)
-}
-
-/// The classes that the folders' names tell.
-fn found(path: &Path) -> Result<Classes> {
-    let folders = entries(path)?.into_iter().filter(|entry| entry.is_dir());
-    let names: Vec<String> = folders
-        .filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned()))
-        .collect();
-    if names.len() < 2 {
-        return Err(DataError::Malformed {
-            path: path.into(),
-            kind: "folder of pictures",
-            what: "it holds fewer than two folders",
-            passes: "put the pictures of each class into a folder that has the name of the class",
-        });
-    }
-    Ok(Classes::Names(names))
 }
 
 /// What is in a folder, in order of names.
@@ -139,7 +118,9 @@ mod tests {
     use crate::data::{Audience, load_private, load_public};
     use whit_core::Fault;
 
-    const PLAN: &str = "path = '.'\nformat = 'images'\nshape = [3, 1, 2]\nscale = 1";
+    const BARE: &str = "path = '.'\nformat = 'images'\nshape = [3, 1, 2]\nscale = 1";
+    const PLAN: &str =
+        "path = '.'\nformat = 'images'\nshape = [3, 1, 2]\nscale = 1\nclasses = ['cat', 'dog']";
 
     fn encode(picture: DynamicImage, format: ImageOutputFormat) -> Vec<u8> {
         let mut bytes = Cursor::new(Vec::new());
@@ -212,6 +193,27 @@ mod tests {
         assert_eq!(kept, [true, true, false, false]);
     }
 
+    /// One person's picture in a folder of its own would change the model's shape.
+    #[test]
+    fn folders_of_private_pictures_are_never_taken_for_classes() {
+        let files: [(&str, &[u8]); 3] = [
+            ("cat/a.png", &colours()),
+            ("dog/a.png", &colours()),
+            ("ann/a.png", &colours()),
+        ];
+        let without = refusal(BARE, &folder(&files[..2]));
+        let with = refusal(BARE, &folder(&files));
+        assert_eq!(without, with, "refused before a folder is looked into");
+        assert_eq!(with.0, "data_field_missing");
+        assert!(
+            with.1.contains("classes = [\"cat\", \"dog\"]"),
+            "{}",
+            with.1
+        );
+        let found = load_private(&declare(PLAN), folder(&files).path(), Audience::Owner);
+        assert_eq!(found.expect("two classes").expose().classes(), Some(2));
+    }
+
     #[test]
     fn declared_classes_are_looked_at_and_no_others() {
         let files: [(&str, &[u8]); 3] = [
@@ -220,13 +222,13 @@ mod tests {
             ("owl/a.png", &colours()),
         ];
         let folder = folder(&files);
-        let found = rows(&format!("{PLAN}\nclasses = ['owl', 'cat']"), &folder);
+        let found = rows(&format!("{BARE}\nclasses = ['owl', 'cat']"), &folder);
         let classes: Vec<_> = found.iter().flatten().map(|(_, class)| *class).collect();
         assert_eq!(classes, [0.0, 1.0]);
-        let (code, text) = refusal(&format!("{PLAN}\nclasses = ['owl', 'cow']"), &folder);
+        let (code, text) = refusal(&format!("{BARE}\nclasses = ['owl', 'cow']"), &folder);
         assert_eq!(code, "data_class_folder");
         assert!(text.contains("cow"), "{text}");
         let (code, _) = refusal(&PLAN.replace("'.'", "'cat'"), &folder);
-        assert_eq!(code, "data_malformed", "no folders in it");
+        assert_eq!(code, "data_class_folder", "no folders in it");
     }
 }

@@ -11,7 +11,10 @@
 //! | IDX, npy | magic, number type, order, shape of an item | a value that is not finite, a label out of range |
 //! | CSV | the first line | a cell that is no finite number, a label out of range, too few or too many cells |
 //! | Parquet | columns and their types | a null, a value that is not finite, a label out of range |
-//! | images | the folders' names, which are the classes | a file that is no picture, or one of another size |
+//! | images | whether each declared class has a folder, empty or not | a file that is no picture, or one of another size; all other folders |
+//!
+//! **Classes and the shape of pictures** are declared, never found: a class that is there for one row alone would change the model's shape.
+//! The shape of other examples may be left to the file's header, which all neighbours share.
 //!
 //! Two files that belong together (features and labels) and do not have equally many rows are no data set: no neighbour of a
 //! data set is such a pair, so this is public too. No message holds a count.

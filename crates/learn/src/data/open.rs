@@ -11,7 +11,7 @@ use super::builder::Builder;
 use super::error::{DataError, Result};
 use super::normalisation::Normalisation;
 use super::{
-    Audience, Classes, Dataset, Declaration, Findings, Format, RowFault, csv, idx, images, npy,
+    Audience, Dataset, Declaration, Findings, Format, RowFault, csv, idx, images, npy,
     parquet,
 };
 
@@ -111,23 +111,6 @@ pub(super) fn builder(
     scale_otherwise: f64,
     rows: usize,
 ) -> Result<Builder> {
-    builder_for(
-        declaration,
-        declaration.classes.as_ref(),
-        path,
-        found,
-        (scale_otherwise, rows),
-    )
-}
-
-/// The same with classes that were found, and not declared.
-pub(super) fn builder_for(
-    declaration: &Declaration,
-    classes: Option<&Classes>,
-    path: &Path,
-    found: Vec<usize>,
-    (scale_otherwise, rows): (f64, usize),
-) -> Result<Builder> {
     let width = super::width(&found);
     let shape = declaration.shape.clone().unwrap_or_else(|| found.clone());
     if width.is_none() || super::width(&shape) != width {
@@ -144,6 +127,7 @@ pub(super) fn builder_for(
         scale_otherwise,
         shape[0],
     )?;
+    let classes = declaration.classes.as_ref();
     Builder::new(shape.clone(), classes, normalisation, rows).ok_or(DataError::Shape {
         path: path.into(),
         declared: shape,
