@@ -28,7 +28,7 @@ use crate::{Format, query, table};
 /// [plan] how examples are drawn, how far each one's gradient is clipped and how much noise is added, or which epsilon to keep, and
 /// [optimizer] what becomes of the noisy sums. Loss and accuracy are shown of the public data in [test], and of nothing else.
 ///
-/// With --dry-run no data is read: the plan is priced, and for a private table of a catalog it is told what would be charged and whether there
+/// With --dry-run no row is read, at most the header of a file: the plan is checked and priced, and for a private table of a catalog it is told what would be charged and whether there
 /// is room for it; nothing is charged or made. Else the run is written to a folder: model.safetensors, model.onnx where its
 /// layers allow it, card.md with the guarantee, curve.csv and plots. If the run is stopped, the same command goes on with it; steps that
 /// were begun and lost stay spent.
@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     /// The plan
     #[arg(value_name = "PLAN.toml")]
     plan: PathBuf,
-    /// Price the plan, and read no data
+    /// Check and price the plan, and read no row
     #[arg(long)]
     dry_run: bool,
     /// Where to write the model; else a folder beside the plan, named as the plan is without its ending
@@ -62,6 +62,16 @@ pub(crate) struct Arguments {
     /// Who trains, and is charged besides the data set, if the data are catalogued
     #[arg(long, value_name = "NAME")]
     analyst: Option<String>,
+}
+
+impl Arguments {
+    /// Where the model is written.
+    fn out(&self) -> PathBuf {
+        match &self.out {
+            Some(out) => out.clone(),
+            None => self.plan.with_extension(""),
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -107,7 +117,7 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         dry_run: arguments.dry_run,
     };
     let found = find(&recipe, folder, &asked)?;
-    check(&recipe, &plan, found.is_some())?;
+    check(&recipe, &plan, folder, found.is_some())?;
     let job = Job {
         recipe: &recipe,
         plan: &plan,
@@ -119,10 +129,7 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
     }
     let public = recipe.test.as_ref();
     let public = public.map(|test| load_public(test, folder)).transpose()?;
-    let out = match &arguments.out {
-        Some(out) => out.clone(),
-        None => arguments.plan.with_extension(""),
-    };
+    let out = arguments.out();
     let Ready {
         mut trainer,
         architecture,
@@ -194,18 +201,20 @@ impl Job<'_> {
         let summary = self.plan.summary();
         let mut all = value(&summary);
         let mut lines = priced(&summary);
+        lines.extend(noted(self.recipe));
         if let Some(Catalogued { place, table }) = found {
             let dataset = place.catalog.dataset().to_owned();
-            let order = self.order(&table);
+            let (order, out) = (self.order(&table), self.arguments.out());
             let quoted = match place.has_ledger() {
-                true => place.open()?.quote(&order)?,
+                true => place.open()?.quote_at(&order, &self.desk(&out))?,
                 false => quote_unopened(&place.catalog, &place.folder, &order)?,
             };
             all["charge"] = json!(quoted.charge);
             all["remaining"] = json!(quoted.remaining);
             all["room"] = json!(quoted.room);
+            all["goes_on"] = json!(quoted.goes_on);
             all["objection"] = json!(quoted.objection);
-            lines.extend(charged(&quoted.charge, false));
+            lines.extend(charged(&quoted.charge, quoted.goes_on));
             lines.extend(query::left(&quoted.remaining, &dataset));
             lines.push(("room".into(), room(&quoted)));
         }
@@ -213,6 +222,14 @@ impl Job<'_> {
             Format::Json => all.to_string(),
             Format::Table => table::lines(&lines),
         })
+    }
+
+    fn desk<'a>(&self, out: &'a Path) -> Desk<'a> {
+        Desk {
+            out,
+            interval: self.interval(),
+            threads: self.threads(),
+        }
     }
 
     fn threads(&self) -> NonZeroUsize {
@@ -232,11 +249,7 @@ impl Job<'_> {
     fn charged(&self, found: Catalogued, out: &Path) -> Result<Ready, Failure> {
         let Catalogued { place, table } = found;
         let order = self.order(&table);
-        let desk = Desk {
-            out,
-            interval: self.interval(),
-            threads: self.threads(),
-        };
+        let desk = self.desk(out);
         // A ledger begins with what could be charged, and not with what is refused.
         if !place.has_ledger() {
             rehearse_run(&place.catalog, &place.folder, &order, &desk)?;
@@ -262,6 +275,7 @@ impl Job<'_> {
     fn uncharged(&self, out: &Path) -> Result<Ready, Failure> {
         // Before the data are read, which may take long; and made once there is something to put into it.
         Place::rehearse(out)?;
+        Place::is_own(out, &self.recipe.run(self.plan))?;
         // What does not fit is told before the first step, to the owner alone: see the documents of `data`.
         let private = load_private(&self.recipe.data, self.folder, Audience::Owner)?;
         // Shape and classes are public.
@@ -307,6 +321,9 @@ impl Job<'_> {
 fn room(quoted: &Quoted) -> String {
     match (&quoted.objection, quoted.room) {
         (Some(why), _) => format!("for no such run: {why}"),
+        (None, _) if quoted.goes_on => {
+            "not needed: this run was begun in its folder, and goes on there".to_owned()
+        }
         (None, 1) => "for one such run".to_owned(),
         (None, more) => format!("for {more} such runs"),
     }
@@ -314,6 +331,23 @@ fn room(quoted: &Quoted) -> String {
 
 pub(crate) fn value(summary: &Summary) -> Value {
     serde_json::to_value(summary).expect("plain data")
+}
+
+/// What a reader of a price should know besides.
+pub(crate) fn noted(recipe: &Recipe) -> Vec<(String, String)> {
+    let clipping = recipe.plan.clipping_word();
+    let clipping = clipping.map(|word| ("clipping".to_owned(), word.replace('_', " ")));
+    let large = recipe
+        .data
+        .n_public
+        .filter(|rows| recipe.plan.delta * *rows as f64 > 1.0);
+    let large = large.map(|rows| {
+        let text = format!(
+            "delta is above 1/{rows}: a program that publishes one example at random would keep it"
+        );
+        ("note".to_owned(), text)
+    });
+    clipping.into_iter().chain(large).collect()
 }
 
 /// A plan's price for people, bounds rounded outward.

@@ -1,6 +1,5 @@
 //! The plan of `whit train`: read, checked as far as that needs no data, and brought together with the catalog that protects its data.
 
-use std::num::NonZeroUsize;
 use std::path::Path;
 
 use whit::Failure;
@@ -37,26 +36,52 @@ pub(crate) fn read(path: &Path) -> Result<Recipe, Failure> {
         };
         Failure::invalid(
             "plan_malformed",
-            &format!("the plan {path:?}{place}: {}", error.message()),
+            &format!("the plan {path:?}{place}: {}", in_words(error.message())),
             "give [data], [model] and [plan] as in the example of whit train --help",
         )
     })
 }
 
-/// What can be refused without opening the data, so that a dry run refuses it too.
-pub(crate) fn check(recipe: &Recipe, plan: &Plan, is_catalogued: bool) -> Result<(), Failure> {
-    if let Some(test) = &recipe.test {
-        test.check()?;
-    }
-    recipe.method(0, NonZeroUsize::MIN)?;
-    // A catalog adds its unit to what is declared, and the session checks the whole.
-    if !is_catalogued {
-        recipe.data.check()?;
-    }
-    if let Some(shape) = &recipe.data.shape {
-        recipe.check(plan, shape)?;
-    }
-    Ok(())
+/// What the reader of TOML says, in the words of plans and not in those of the program.
+fn in_words(message: &str) -> String {
+    let layer = "a layer such as { kind = \"linear\", outputs = 10 }";
+    let words = [
+        ("struct LayerDescription", layer),
+        ("struct PlanSection", "a section [plan]"),
+        ("struct OptimizerSection", "a section [optimizer]"),
+        ("struct Declaration", "a section such as [data]"),
+        ("struct Model", "a section [model]"),
+        ("expected u64", "expected a whole number from 0 on"),
+        ("expected u32", "expected a whole number from 0 on"),
+        ("expected usize", "expected a whole number from 0 on"),
+        ("expected f64", "expected a number"),
+        ("expected f32", "expected a number"),
+        ("expected a sequence", "expected a list"),
+        (
+            "data did not match any variant of untagged enum Classes",
+            "expected a whole number, or a list of names",
+        ),
+        (
+            "data did not match any variant of untagged enum PerChannel",
+            "expected a number, or a list of numbers",
+        ),
+    ];
+    let replace = |text: String, (from, to): (&str, &str)| text.replace(from, to);
+    words.into_iter().fold(message.to_owned(), replace)
+}
+
+/// What can be refused without reading a row, so that a dry run refuses it too, in the same words.
+pub(crate) fn check(
+    recipe: &Recipe,
+    plan: &Plan,
+    folder: &Path,
+    is_catalogued: bool,
+) -> Result<(), Failure> {
+    Ok(match is_catalogued {
+        // A catalog adds its unit to what is declared, and the session checks the whole.
+        true => recipe.check_unopened(plan, folder),
+        false => recipe.check_unread(plan, folder),
+    }?)
 }
 
 /// The private table that the data are, if a catalog says so. Then a ledger is charged, and there is no way around: not for the labels, nor

@@ -8,6 +8,7 @@ use serde_json::json;
 use whit::Failure;
 use whit::session::{Charge, Remaining};
 use whit_learn::card::{Card, Guarantee, Training};
+use whit_learn::checkpoint::Place;
 use whit_learn::curve::History;
 use whit_learn::evaluate::Evaluation;
 use whit_learn::model::{Architecture, tensors};
@@ -16,7 +17,7 @@ use whit_learn::safetensors::Weights;
 use whit_learn::{Payer, Plan, Recipe, Summary, onnx};
 
 use crate::plot::Picture;
-use crate::train::{priced, value};
+use crate::train::{noted, priced, value};
 use crate::train_plot::Drawn;
 use crate::{Format, query, sheet, table};
 
@@ -90,6 +91,8 @@ impl Finished<'_> {
                 "please report this with the plan",
             )
         })?;
+        // Somebody may have put a card there meanwhile. The run's own is written first: beside it all others are its own, too.
+        Place::is_own(out, &self.recipe.run(self.plan))?;
         let mut files = Vec::new();
         // Curves tell what was seen on the way: where no step was taken, nothing was.
         let stays = |name: &str| self.start == Start::AtTheEnd && out.join(name).exists();
@@ -100,6 +103,7 @@ impl Finished<'_> {
             files.push(name.to_owned());
             Ok::<(), Failure>(())
         };
+        keep("card.md", self.card().as_bytes())?;
         keep("model.safetensors", &weights)?;
         match onnx::write(
             self.architecture,
@@ -111,7 +115,6 @@ impl Finished<'_> {
             Err(OnnxError::Layer { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        keep("card.md", self.card().as_bytes())?;
         keep(CURVE, self.history.csv().as_bytes())?;
         for chart in self.history.charts(self.title()) {
             let word = chart
@@ -178,6 +181,7 @@ impl Finished<'_> {
                 noise_multiplier: summary.noise_multiplier,
                 adaptive: summary.adaptive,
                 optimizer: &optimizer,
+                clipping: self.recipe.plan.clipping_word(),
             },
             data: &self.recipe.data,
             architecture: self.architecture,
@@ -185,6 +189,7 @@ impl Finished<'_> {
             search: self.recipe.search(),
             payer: self.payer,
             receipt: self.paid.map(|paid| paid.receipt.as_str()),
+            plan: &self.recipe.run(self.plan).name(),
         };
         card.markdown()
     }
@@ -209,6 +214,7 @@ impl Finished<'_> {
             }
             Format::Table => {
                 let mut lines = priced(&summary);
+                lines.extend(noted(self.recipe));
                 let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
                 line("steps kept", self.steps_kept.to_string());
                 if let Some(words) = self.start.words() {

@@ -38,6 +38,8 @@ pub struct Card<'a> {
     pub payer: &'a Payer,
     /// The receipt of the charge, if there was one.
     pub receipt: Option<&'a str>,
+    /// The [name](crate::checkpoint::Run::name) of the run, by which its folder knows the card.
+    pub plan: &'a str,
 }
 
 /// What is promised, with both bounds of the accountant.
@@ -77,6 +79,8 @@ pub struct Training<'a> {
     pub adaptive: Option<AdaptiveSummary>,
     /// The optimizer, in words.
     pub optimizer: &'a str,
+    /// The kind of clipping, where it is not that of the whole gradient to one norm.
+    pub clipping: Option<&'a str>,
 }
 
 impl Training<'_> {
@@ -190,6 +194,8 @@ impl Card<'_> {
             ("sums divided by", batch_expected.to_string()),
         ];
         rows.extend(self.training.noise());
+        let clipping = self.training.clipping;
+        rows.extend(clipping.map(|word| ("clipping", inline(&word.replace('_', " ")))));
         rows.extend([
             ("optimizer", inline(optimizer)),
             ("layers", kinds.join(", ")),
@@ -201,6 +207,7 @@ impl Card<'_> {
             ("classes", classes),
             ("charged to", self.charged()),
             ("event", format!("`{fingerprint}`")),
+            ("plan", format!("`{}`", inline(self.plan))),
         ]);
         line(text, "| | |\n| --- | --- |");
         for (name, value) in rows {
@@ -272,6 +279,7 @@ mod tests {
                 noise_multiplier: 1.1,
                 adaptive: None,
                 optimizer: "SGD",
+                clipping: Some("per_layer"),
             },
             data: &data,
             architecture: &architecture,
@@ -279,6 +287,7 @@ mod tests {
             search,
             payer,
             receipt: None,
+            plan: "ab12",
         };
         card.markdown()
     }

@@ -50,6 +50,13 @@ pub struct Run {
     pub steps_total: u64,
 }
 
+impl Run {
+    /// The plan's fingerprint in letters, which stands in the card of the run.
+    pub fn name(&self) -> String {
+        hex(&self.plan)
+    }
+}
+
 /// The state of a run between two steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {

@@ -58,6 +58,16 @@ pub enum Error {
         /// What would pass.
         passes: &'static str,
     },
+    /// A sampler that has no price under the relation that is asked for.
+    #[error("{of} has no price under `relation = \"{given}\"`")]
+    Relation {
+        /// The sampler.
+        of: &'static str,
+        /// What was asked for.
+        given: &'static str,
+        /// What would pass.
+        passes: &'static str,
+    },
     /// Examples are not what the network takes.
     #[error("the network takes {takes} numbers, and an example has {gives}")]
     OtherFeatures {
@@ -73,6 +83,16 @@ pub enum Error {
         outputs: usize,
         /// How many classes there are; `None` where numbers are learnt.
         classes: Option<u32>,
+    },
+    /// Public data that are declared in another way than the private ones, so that the model would see other numbers.
+    #[error("`{field}` is {test} in [test] and {data} in [data]")]
+    OtherTest {
+        /// The field of the plan.
+        field: &'static str,
+        /// As given in `[test]`.
+        test: String,
+        /// As given in `[data]`.
+        data: String,
     },
     /// A batch or a payment of one plan was given to another.
     #[error("this belongs to another plan than it was used for")]
@@ -158,8 +178,10 @@ impl Fault for Error {
             Self::OutOfRange { .. }
             | Self::Field { .. }
             | Self::Word { .. }
+            | Self::Relation { .. }
             | Self::OtherFeatures { .. }
             | Self::OtherAnswers { .. }
+            | Self::OtherTest { .. }
             | Self::OtherNumberOfExamples { .. }
             | Self::TooManyExamples { .. }
             | Self::OtherModel { .. } => FaultKind::Invalid,
@@ -181,8 +203,10 @@ impl Fault for Error {
             Self::Field { missing: true, .. } => "plan_field_missing",
             Self::Field { .. } => "plan_field_unused",
             Self::Word { .. } => "plan_word",
+            Self::Relation { .. } => "plan_relation",
             Self::OtherFeatures { .. } => "other_features",
             Self::OtherAnswers { .. } => "other_answers",
+            Self::OtherTest { .. } => "test_differs",
             Self::OtherPlan => "other_plan",
             Self::OtherPermit => "other_permit",
             Self::CountNoise { .. } => "count_noise",
@@ -214,6 +238,9 @@ impl Fault for Error {
             } => format!("give `{field}`, such as {passes}"),
             Self::Field { field, .. } => format!("leave `{field}` out"),
             Self::Word { field, passes, .. } => format!("give `{field}` as {passes}"),
+            Self::Relation { passes, .. } => {
+                format!("give `relation = \"{passes}\"` in [plan], or leave it out")
+            }
             Self::OtherFeatures { gives, .. } => {
                 format!("make the network for examples of {gives} numbers")
             }
@@ -223,6 +250,7 @@ impl Fault for Error {
                 }
                 None => "let the last layer give one output, or declare `classes`".into(),
             },
+            Self::OtherTest { field, .. } => format!("give both the same `{field}`"),
             Self::OtherPlan => "use what a plan has made with that plan alone".into(),
             Self::OtherPermit => "reserve the plan's own event, or its guarantee".into(),
             Self::CountNoise {

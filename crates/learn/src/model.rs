@@ -169,6 +169,35 @@ impl Model {
         })
     }
 
+    /// Refuses what no shape of examples would mend, in the same words as [`architecture`](Self::architecture).
+    pub fn check(&self, outputs: usize) -> Result<()> {
+        use ModelError::{BatchNorm, FieldMissing, FieldUnused, UnknownLayer};
+        let descriptions = self.descriptions(&[1], outputs)?;
+        for (index, description) in descriptions.iter().enumerate() {
+            let layer = LayerSpec::infer(description, &[1], index + 1);
+            let is_any = |error: &ModelError| {
+                matches!(
+                    error,
+                    BatchNorm { .. }
+                        | FieldMissing { .. }
+                        | FieldUnused { .. }
+                        | UnknownLayer { .. }
+                )
+            };
+            if let Some(error) = layer.err().filter(is_any) {
+                return Err(error);
+            }
+        }
+        let last = descriptions.last().ok_or(ModelError::NoLayers)?;
+        match last.outputs {
+            Some(given) if last.kind == "linear" && given != outputs => Err(ModelError::Outputs {
+                gives: vec![given],
+                passes: outputs,
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// The layers as if they stood in the plan.
     fn descriptions(&self, input: &[usize], outputs: usize) -> Result<Vec<LayerDescription>> {
         let takes: &[&str] = match self.kind.as_str() {

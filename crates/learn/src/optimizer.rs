@@ -254,7 +254,7 @@ impl Average {
     pub fn new(decay: f32, parameters: usize) -> Result<Self> {
         let passes = (0.0..1.0).contains(&decay);
         within(
-            "decay",
+            "average",
             f64::from(decay),
             passes,
             "a number from 0 to below 1",

@@ -34,6 +34,7 @@
 //!
 //! A field that is not known, or that is of no use beside the others, is refused: a plan means what it says.
 
+mod public;
 mod section;
 
 use std::num::NonZeroUsize;

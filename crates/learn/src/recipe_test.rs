@@ -133,6 +133,25 @@ fn what_is_not_meant_is_refused() {
         "plan_out_of_range",
         "below 1",
     );
+    check(
+        &with("sampler = 'fixed_size'\nsize = 10\nrelation = 'add_remove'")
+            .replace("rate = 0.1\n", ""),
+        "",
+        "plan_relation",
+        "relation = \"replace_one\"",
+    );
+    check(
+        &PLAN.replace("1e-5", "0.5"),
+        "",
+        "plan_out_of_range",
+        "below 0.1",
+    );
+    check(
+        PLAN,
+        "[optimizer]\naverage = 2.0",
+        "plan_out_of_range",
+        "average",
+    );
     let mut recipe = read(PLAN, "");
     recipe.data.n_public = None;
     let error = recipe.plan().expect_err("no public number");

@@ -293,14 +293,7 @@ fn pictures_of_another_size_are_refused() {
     for flags in ["", " --dry-run"] {
         let plan = format!("{bare}{MODEL}{PLAN}{NOISE}");
         let passes = "classes = [\"cat\", \"dog\"]";
-        check_plan(
-            folder.path(),
-            &plan,
-            flags,
-            1,
-            "data_field_missing",
-            passes,
-        );
+        check_plan(folder.path(), &plan, flags, 1, "data_field_missing", passes);
     }
     let data = bare.replace("n_public", "classes = ['cat', 'dog']\nn_public");
     let plan = format!("{data}{MODEL}{PLAN}{NOISE}");
@@ -353,5 +346,179 @@ fn a_clip_norm_that_moves_is_priced_and_trained() {
         "| noise of the count, in examples | 5 |",
     ] {
         assert!(card.contains(part), "{part:?} is not in\n{card}");
+    }
+}
+
+/// What cannot train is refused by a dry run, whether or not the data are there, in the words of the real run.
+#[test]
+fn a_dry_run_refuses_what_cannot_train() {
+    let there = folder(20);
+    let nowhere = TempDir::new().expect("a folder");
+    // The first line of a file, or the columns, tell the shape where it is not declared.
+    let bare = whole().replace("shape = [2]\n", "");
+    let named = bare.replace("label = 'side'\n", "label = 'side'\ncolumns = ['x', 'y']\n");
+    let check = |from: &str, to: &str, exit: i32, code: &str, passes: &str| {
+        for plan in [&whole(), &bare, &named] {
+            let changed = plan.replace(from, to);
+            assert_ne!(&changed, plan);
+            check_plan(there.path(), &changed, " --dry-run", exit, code, passes);
+            check_plan(there.path(), &changed, "", exit, code, passes);
+            let (dry, real) = (" --dry-run", "");
+            let said = [dry, real].map(|flags| {
+                let train = command(there.path(), &changed);
+                run(&format!("{train}{flags}")).stderr
+            });
+            assert_eq!(said[0], said[1], "{code}");
+        }
+    };
+    let layers = |list: &str| format!("[model]\nkind = 'layers'\nlayers = [{list}]\n");
+    check("'mlp'", "'forest'", 1, "unknown_model", "\"mlp\"");
+    check("hidden = [8]\n", "", 1, "model_field_missing", "hidden");
+    check(MODEL, &layers(""), 1, "no_layers", "flatten");
+    let unknown = layers("{ kind = 'wormhole' }");
+    check(MODEL, &unknown, 1, "unknown_layer", "linear");
+    let norm = layers("{ kind = 'batch_norm' }");
+    check(MODEL, &norm, 2, "batch_norm", "group_norm");
+    let three = layers("{ kind = 'linear', outputs = 3 }");
+    check(MODEL, &three, 1, "model_outputs", "outputs = 2");
+    check(
+        MODEL,
+        "[model]\nkind = 'cnn'\n",
+        1,
+        "layer_input",
+        "channels",
+    );
+    check(
+        "n_public",
+        "std = 0\nn_public",
+        1,
+        "data_field_domain",
+        "above 0",
+    );
+    check(
+        "[model]",
+        "mean = 1.0\n[model]",
+        1,
+        "test_differs",
+        "the same `mean`",
+    );
+    // Without a file what is declared is all there is.
+    for plan in [whole(), named.clone()] {
+        let cnn = plan.replace(MODEL, "[model]\nkind = 'cnn'\n");
+        check_plan(
+            nowhere.path(),
+            &cnn,
+            " --dry-run",
+            1,
+            "layer_input",
+            "channels",
+        );
+    }
+    for to in [&unknown, &norm, &three] {
+        let train = command(nowhere.path(), &bare.replace(MODEL, to)) + " --dry-run";
+        assert_ne!(run(&train).code, 0, "{to}");
+    }
+    let (first, second) = named.split_once("[test]").expect("public data");
+    let other = format!("{first}[test]{}", second.replace("['x', 'y']", "['x']"));
+    check_plan(
+        nowhere.path(),
+        &other,
+        " --dry-run",
+        1,
+        "test_differs",
+        "the same `columns`",
+    );
+    let other = whole().replace(TEST, &TEST.replace("[2]", "[3]"));
+    check_plan(
+        nowhere.path(),
+        &other,
+        " --dry-run",
+        1,
+        "test_differs",
+        "the same `shape`",
+    );
+}
+
+/// Another plan does not replace what a run has left, nor does any run replace what is not its own.
+#[test]
+fn what_another_run_has_left_stays() {
+    let folder = folder(100);
+    let out = folder.path().join("plan");
+    let first = command(folder.path(), &whole());
+    answer(&run(&format!("{first} --format json")));
+    let bytes = |name: &str| fs::read(out.join(name)).expect("written");
+    let before = ["model.safetensors", "card.md", "loss.png"].map(bytes);
+    // Without [test] there would be no losses, and those of the first run would stand beside the new model.
+    let other = command(folder.path(), &whole().replace(TEST, ""));
+    check_refused(b"", &other, 2, "refused", "out_taken");
+    let told = run(&other).stderr;
+    assert!(
+        told.contains("--out OTHER") && told.contains("card.md"),
+        "{told}"
+    );
+    assert!(["model.safetensors", "card.md", "loss.png"].map(bytes) == before);
+    let elsewhere = format!("{other} --out {}", folder.path().join("b").display());
+    assert_eq!(run(&elsewhere).code, 0);
+    assert!(!folder.path().join("b").join("loss.png").exists());
+    // A card of somebody else's, in a folder where no run was, and in one where this run is.
+    let notes = folder.path().join("notes");
+    fs::create_dir(&notes).expect("writable");
+    for path in [
+        notes.join("card.md"),
+        folder.path().join("b").join("card.md"),
+    ] {
+        fs::write(&path, "mine").expect("writable");
+        let place = path.parent().expect("a folder").display();
+        let train = format!("{other} --out {place}");
+        check_refused(b"", &train, 2, "refused", "out_taken");
+        assert_eq!(fs::read_to_string(&path).ok().as_deref(), Some("mine"));
+        fs::remove_file(&path).expect("there");
+    }
+    // The first run is still what its folder holds.
+    let again = command(folder.path(), &whole()) + " --format json";
+    assert_eq!(answer(&run(&again))["steps_now"], 0);
+}
+
+/// Words of plans, and none of the program's own.
+#[test]
+fn refusals_speak_of_plans() {
+    let folder = folder(20);
+    let check = |from: &str, to: &str, part: &str| {
+        let plan = whole().replace(from, to);
+        assert_ne!(plan, whole());
+        let told = run(&(command(folder.path(), &plan) + " --dry-run"));
+        assert_ne!(told.code, 0, "{to}");
+        assert!(told.stderr.contains(part), "{}", told.stderr);
+        for word in ["struct", "u64", "Names(", "entity"] {
+            assert!(!told.stderr.contains(word), "{}", told.stderr);
+        }
+    };
+    let classes = "classes = 2\nshape = [2]\nn_public";
+    let names = "classes = ['<=50K']\nshape = [2]\nn_public";
+    check(classes, names, "[\"<=50K\"]");
+    check("steps = 40", "steps = 'many'", "a whole number");
+    let layer = "[model]\nkind = 'layers'\nlayers = ['linear']\n";
+    check(MODEL, layer, "a layer such as");
+    check("delta = 1e-5", "delta = 0.5", "below 0.1");
+    check("rate = 2.0", "average = 2.0", "average is 2");
+    let fixed = "relation = 'add_remove'\nsampler = 'fixed_size'\nsize = 10\n";
+    check(
+        "sampler = 'poisson'\nrate = 0.1\n",
+        fixed,
+        "relation = \"replace_one\"",
+    );
+    let missing = command(
+        folder.path(),
+        &whole().replace("'points.csv'", "'nowhere.csv'"),
+    );
+    let told = run(&missing).stderr;
+    assert!(told.contains("there is no such file"), "{told}");
+    // What is unusual is shown: the kind of clipping, and a delta that protects few.
+    let unusual = whole()
+        .replace("1e-5", "1e-2")
+        .replace("clip = 1.0\n", "clip = 1.0\nclipping = 'per_layer'\n");
+    let shown = run(&(command(folder.path(), &unusual) + " --dry-run")).stdout;
+    for part in ["per layer", "delta is above 1/1000"] {
+        assert!(shown.contains(part), "{shown}");
     }
 }

@@ -178,12 +178,31 @@ fn a_dry_run_tells_whether_there_is_room() {
             .contains("for one such run")
     );
     answer(&run(&train(&small, "--format json")));
+    // The same command would go on, in its folder, and pay nothing.
+    let found = dry(&small);
+    assert!(
+        found["goes_on"] == true && found["objection"].is_null(),
+        "{found}"
+    );
+    assert_eq!(number(&found["charge"], "rho"), 0.0);
+    let people = run(&train(&small, "--dry-run")).stdout;
+    assert!(people.contains("paid for when it began"), "{people}");
+    // In another one there is no room.
+    let elsewhere = format!("--out {}/b", small.path().display());
+    let dry = |folder: &TempDir| {
+        let dry = train(folder, &format!("--dry-run --format json {elsewhere}"));
+        answer(&run(&dry))
+    };
     let before = fs::read(small.path().join("whit.ledger")).expect("a ledger");
     let found = dry(&small);
     assert_eq!(found["room"], 0, "{found}");
     let why = found["objection"].as_str().expect("a reason");
     assert!(why.contains("left, and this costs rho"), "{why}");
-    let people = run(&train(&small, "--dry-run"));
+    assert!(
+        why.contains("left are epsilon") && why.contains("a run of about epsilon"),
+        "{why}"
+    );
+    let people = run(&train(&small, &format!("--dry-run {elsewhere}")));
     assert_eq!((people.code, people.stderr.as_str()), (0, ""));
     assert!(
         people.stdout.contains("for no such run: the"),

@@ -56,6 +56,18 @@ impl Card<'_> {
             ),
         );
         line(text, "## What is not in the guarantee\n");
+        if let Some(rows) = self
+            .data
+            .n_public
+            .filter(|rows| self.guarantee.delta * *rows as f64 > 1.0)
+        {
+            line(
+                text,
+                &format!(
+                    "- Delta is above 1/{rows}: a program that publishes one of so many examples at random would keep such a delta."
+                ),
+            );
+        }
         let search = match self.search {
             Search::NotDeclared => {
                 "How the numbers of the plan were chosen was not declared. If other runs on the same data were made to choose them, their cost is not in epsilon."

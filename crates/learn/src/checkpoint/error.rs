@@ -63,6 +63,14 @@ pub enum CheckpointError {
         /// The file.
         path: PathBuf,
     },
+    /// The folder holds what another run has left, or somebody else.
+    #[error("{} is not of this run, and would be replaced by it", path.display())]
+    Taken {
+        /// The file that is there.
+        path: PathBuf,
+        /// Was this run begun in the folder, too?
+        is_begun: bool,
+    },
     /// No run was begun here.
     #[error("no run of this plan was begun at {}", path.display())]
     NotBegun {
@@ -95,6 +103,7 @@ impl Fault for CheckpointError {
             | Self::Busy { .. }
             | Self::Begun { .. }
             | Self::Copied { .. }
+            | Self::Taken { .. }
             | Self::NotBegun { .. } => FaultKind::Refused,
             _ => FaultKind::Invalid,
         }
@@ -110,6 +119,7 @@ impl Fault for CheckpointError {
             Self::Version { .. } => "checkpoint_version",
             Self::Begun { .. } => "checkpoint_begun",
             Self::Copied { .. } => "checkpoint_copied",
+            Self::Taken { .. } => "out_taken",
             Self::NotBegun { .. } => "checkpoint_not_begun",
             Self::OtherPlan => "checkpoint_other_plan",
         }
@@ -130,6 +140,12 @@ impl Fault for CheckpointError {
             Self::Begun { .. } => "go on with that run, or give another folder".into(),
             Self::Copied { .. } => {
                 "go on in the folder where it was begun (it may be moved on its disk), or start anew in another one and pay again".into()
+            }
+            Self::Taken { is_begun: false, .. } => {
+                "give another folder for this run, as --out OTHER".into()
+            }
+            Self::Taken { .. } => {
+                "move that file to another folder; then the run that was begun here goes on".into()
             }
             Self::NotBegun { .. } => "begin one, with a payment".into(),
             Self::Version { .. } => {

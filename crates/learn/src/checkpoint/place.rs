@@ -1,6 +1,8 @@
 //! The file of a checkpoint.
 
+use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, Hasher};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -22,11 +24,10 @@ impl Place {
     pub fn rehearse(folder: &Path) -> Result<()> {
         let missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
         let made: Vec<&Path> = folder.ancestors().take_while(missing).collect();
-        let trial = folder.join(TRIAL);
+        let trial = folder.join(trial());
         let tried = fs::create_dir_all(folder).and_then(|()| {
-            without(&trial)?;
             File::create_new(&trial)?;
-            without(&trial)
+            fs::remove_file(&trial)
         });
         for folder in made {
             // Removes nothing but empty ones: what somebody has put there meanwhile is theirs.
@@ -62,6 +63,30 @@ impl Place {
     /// Was a run begun in a folder? Writes nothing. What has the name of a checkpoint counts as one, whatever it is.
     pub fn is_begun(folder: &Path, run: &Run) -> bool {
         file(folder, run).symlink_metadata().is_ok()
+    }
+
+    /// Refuses a folder that holds what another run has left, or somebody else: a model, a card, curves. Whatever a run writes there stands
+    /// beside its own card, which is written first and [names](Run::name) the run. Writes nothing.
+    #[expect(clippy::disallowed_methods, reason = "the run's own card")]
+    pub fn is_own(folder: &Path, run: &Run) -> Result<()> {
+        let is_begun = Self::is_begun(folder, run);
+        let card = fs::read(folder.join(CARD)).unwrap_or_default();
+        let name = run.name();
+        if is_begun && card.windows(name.len()).any(|part| part == name.as_bytes()) {
+            return Ok(());
+        }
+        let curves = CURVES.iter().flat_map(|word| {
+            let name = |ending| format!("{word}.{ending}");
+            ["svg", "png"].map(name)
+        });
+        let mut left = RESULTS.iter().map(|name| (*name).to_owned()).chain(curves);
+        match left.find(|name| folder.join(name).symlink_metadata().is_ok()) {
+            Some(name) => Err(CheckpointError::Taken {
+                path: folder.join(name),
+                is_begun,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Tries whether a run could be kept here whose checkpoints hold up to so many floats, before anybody has paid for it: as much as
@@ -192,8 +217,18 @@ impl Place {
     }
 }
 
-/// What stands in a folder while it is tried.
-const TRIAL: &str = "whit.trial";
+/// The card of a run.
+const CARD: &str = "card.md";
+
+/// What a run leaves beside its checkpoint, and the words of its curves.
+const RESULTS: [&str; 4] = [CARD, "model.safetensors", "model.onnx", "curve.csv"];
+const CURVES: [&str; 3] = ["epsilon", "accuracy", "loss"];
+
+/// What stands in a folder while it is tried: a name that nobody else has, and that is removed only by whoever made it.
+fn trial() -> String {
+    let random = RandomState::new().build_hasher().finish();
+    format!("whit-{}-{random:016x}.trial", std::process::id())
+}
 
 /// The bytes that a run needs whose checkpoints hold up to so many floats: a new one is written while the old one is there. Four for each, and a
 /// page for the head.

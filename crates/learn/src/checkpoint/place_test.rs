@@ -213,9 +213,11 @@ fn a_folder_that_was_tried_is_as_it_was() {
         assert_eq!(made, Some(refused), "the same words");
         assert_eq!(all(folder.path()), before, "{name}");
     }
-    // What a program that was killed has left there is no obstacle.
-    let there = folder.path().join("there");
-    fs::write(there.join(TRIAL), b"").expect("writable");
+    // Nothing that somebody else has put there is removed, whatever its name.
+    let own = folder.path().join("there").join("whit.trial");
+    fs::write(&own, b"mine").expect("writable");
     assert_eq!(tried("there"), Ok(()));
+    assert_eq!(fs::read(&own).ok().as_deref(), Some(&b"mine"[..]));
+    fs::remove_file(&own).expect("there");
     assert_eq!(all(folder.path()), before);
 }

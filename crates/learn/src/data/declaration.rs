@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PerChannel;
 use super::error::{DataError, Result};
+use super::normalisation::Normalisation;
 
 /// What a plan says about a data set. All of it is public.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -156,6 +157,12 @@ impl Declaration {
         }
     }
 
+    /// The shape of an example, as far as this tells it: by `shape`, or by the columns of a table.
+    pub fn shape_declared(&self) -> Option<Vec<usize>> {
+        let columns = self.columns.as_ref().map(|columns| vec![columns.len()]);
+        self.shape.clone().or(columns)
+    }
+
     /// Refuses what can be refused without opening a file.
     pub fn check(&self) -> Result<()> {
         let format = self.format()?;
@@ -174,7 +181,11 @@ impl Declaration {
             });
             if twice || !(2..=1 << 20).contains(&classes.count()) {
                 let passes = "a whole number from 2 to 1048576, or as many different names";
-                return domain("classes", format!("{classes:?}"), passes);
+                let given = match classes {
+                    Classes::Count(count) => count.to_string(),
+                    Classes::Names(names) => format!("{names:?}"),
+                };
+                return domain("classes", given, passes);
             }
         }
         if let Some(shape) = &self.shape
@@ -248,7 +259,8 @@ impl Declaration {
                 }
             }
         }
-        Ok(())
+        let channels = self.shape_declared().map(|shape| shape[0]);
+        Normalisation::check(self.scale, self.mean.as_ref(), self.std.as_ref(), channels)
     }
 
     fn field(
@@ -376,6 +388,12 @@ mod tests {
             "data_field_domain",
             "from 1 on",
         );
+        for constants in ["std = 0", "std = [1, 0]", "scale = 0", "mean = []"] {
+            let text = format!("{table}{constants}");
+            check(&text, "data_field_domain", "finite number");
+        }
+        let two = format!("{table}columns = ['a', 'b']\nmean = [1, 2, 3]");
+        check(&two, "data_field_domain", "or 2 of them");
         check(
             "path = 'x'\nformat = 'images'",
             "data_field_missing",

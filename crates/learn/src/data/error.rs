@@ -12,7 +12,7 @@ use super::RowFault;
 #[non_exhaustive]
 pub enum DataError {
     /// A file or folder cannot be opened or read.
-    #[error("{} cannot be read: {why}", path.display())]
+    #[error("{} cannot be read: {}", path.display(), in_words(*why))]
     Unreadable {
         /// Where it should be.
         path: PathBuf,
@@ -121,6 +121,17 @@ pub enum DataError {
 
 /// Short for a result with this error.
 pub(super) type Result<T> = std::result::Result<T, DataError>;
+
+/// What is wrong with a path.
+fn in_words(why: std::io::ErrorKind) -> String {
+    use std::io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
+    match why {
+        NotFound => "there is no such file".into(),
+        PermissionDenied => "you may not read it".into(),
+        IsADirectory => "it is a folder".into(),
+        other => other.to_string(),
+    }
+}
 
 /// How many features items of this shape have, which a file may say at will.
 fn features(shape: &[usize]) -> String {

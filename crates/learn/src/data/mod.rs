@@ -51,7 +51,7 @@ pub use builder::{Findings, RowFault};
 pub use declaration::{Classes, Declaration, Format};
 pub use error::DataError;
 pub use normalisation::PerChannel;
-pub use open::{inspect, load_private, load_public, survey};
+pub use open::{inspect, load_private, load_public, survey, survey_if_there};
 
 /// The class of an empty example.
 const EMPTY: u32 = u32::MAX;

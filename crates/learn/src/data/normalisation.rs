@@ -15,7 +15,8 @@ pub enum PerChannel {
 }
 
 impl PerChannel {
-    fn values(&self) -> &[f64] {
+    /// One, or one for each.
+    pub fn values(&self) -> &[f64] {
         match self {
             Self::All(value) => std::slice::from_ref(value),
             Self::Each(values) => values,
@@ -31,6 +32,21 @@ pub(super) struct Normalisation {
 }
 
 impl Normalisation {
+    /// Refuses constants that no data could take; `channels` is the first side of the shape, if that is known.
+    pub(super) fn check(
+        scale: Option<f64>,
+        mean: Option<&PerChannel>,
+        std: Option<&PerChannel>,
+        channels: Option<usize>,
+    ) -> Result<()> {
+        let sides = |given: Option<&PerChannel>| {
+            let own = given.map_or(1, |given| given.values().len()).max(1);
+            channels.unwrap_or(own)
+        };
+        Self::new(scale, mean, None, 1.0, sides(mean))?;
+        Self::new(scale, None, std, 1.0, sides(std)).map(drop)
+    }
+
     /// `scale_otherwise` is the scale of the number type, and `channels` the first side of the shape.
     pub(super) fn new(
         scale: Option<f64>,
@@ -51,10 +67,16 @@ impl Normalisation {
                 values => Err(DataError::Domain {
                     field,
                     given: format!("{values:?}"),
-                    passes: format!(
-                        "one finite number{}, or {channels} of them, one for each entry of the shape's first side",
-                        if field == "std" { " above 0" } else { "" }
-                    ),
+                    passes: {
+                        let above = if field == "std" { " above 0" } else { "" };
+                        let more = match channels {
+                            1 => String::new(),
+                            _ => format!(
+                                ", or {channels} of them, one for each entry of the shape's first side"
+                            ),
+                        };
+                        format!("one finite number{above}{more}")
+                    },
                 }),
             }
         };

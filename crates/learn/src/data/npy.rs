@@ -8,6 +8,7 @@ use super::Declaration;
 use super::binary::{Header, Number, Order, Rows, Wrong, read as read_rows};
 use super::builder::Builder;
 use super::error::Result;
+use super::open::builder;
 
 const KIND: &str = "npy file";
 
@@ -18,11 +19,21 @@ const HEADER_MAX: usize = 1 << 16;
 pub(super) fn read(declaration: &Declaration, path: &Path, labels: &Path) -> Result<Builder> {
     let items = Rows::open(path, KIND, header)?;
     let labels = Rows::open(labels, KIND, header)?;
-    let shape = match items.header.item[..] {
+    let shape = found(&items);
+    read_rows(declaration, items, labels, shape)
+}
+
+/// The shape of an example, by the header: reads no row.
+pub(super) fn shape(declaration: &Declaration, path: &Path) -> Result<Vec<usize>> {
+    let found = found(&Rows::open(path, KIND, header)?);
+    Ok(builder(declaration, path, found, 1.0, 0)?.shape().to_vec())
+}
+
+fn found(items: &Rows<'_>) -> Vec<usize> {
+    match items.header.item[..] {
         [] => vec![1],
         _ => items.header.item.clone(),
-    };
-    read_rows(declaration, items, labels, shape)
+    }
 }
 
 fn header(bytes: &mut impl Read) -> std::result::Result<Header, Wrong> {

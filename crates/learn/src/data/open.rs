@@ -11,8 +11,7 @@ use super::builder::Builder;
 use super::error::{DataError, Result};
 use super::normalisation::Normalisation;
 use super::{
-    Audience, Dataset, Declaration, Findings, Format, RowFault, csv, idx, images, npy,
-    parquet,
+    Audience, Dataset, Declaration, Findings, Format, RowFault, csv, idx, images, npy, parquet,
 };
 
 /// The rows of private data. `folder` is the plan's, which paths are relative to.
@@ -42,20 +41,26 @@ pub fn load_public(declaration: &Declaration, folder: &Path) -> Result<Dataset> 
     }
 }
 
-/// The shape of an example of a table, as far as the file's first line tells it, so that all that is public about a run can be refused
-/// before anything is charged. Reads no row. Only of CSV files; the shape of others must be declared.
+/// The shape of an example, as far as a file's header or first line tells it, so that all that is public about a run can be refused before
+/// anything is charged. Reads no row. The shape of pictures is declared.
 pub fn survey(declaration: &Declaration, folder: &Path) -> Result<Vec<usize>> {
     declaration.check()?;
     let path = folder.join(&declaration.path);
-    match (declaration.format()?, &declaration.shape) {
-        (Format::Csv, _) => csv::shape(declaration, &path),
-        (_, Some(shape)) => Ok(shape.clone()),
-        (format, None) => Err(DataError::Field {
-            kind: format.word(),
-            field: "shape",
-            missing: true,
-            passes: "shape = [1, 28, 28]",
-        }),
+    match declaration.format()? {
+        Format::Csv => csv::shape(declaration, &path),
+        Format::Parquet => parquet::shape(declaration, &path),
+        Format::Idx => idx::shape(declaration, &path),
+        Format::Npy => npy::shape(declaration, &path),
+        Format::Images => Ok(declaration.shape.clone().unwrap_or_default()),
+    }
+}
+
+/// The same for whoever opens nothing that is not there: what is declared, if there is no file yet.
+pub fn survey_if_there(declaration: &Declaration, folder: &Path) -> Result<Option<Vec<usize>>> {
+    match survey(declaration, folder) {
+        Ok(shape) => Ok(Some(shape)),
+        Err(DataError::Unreadable { .. }) => Ok(declaration.shape_declared()),
+        Err(error) => Err(error),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Parquet: flat columns of integers, floats or booleans, and a label that may be text. Columns and their types are public.
 
+use std::fs::File;
 use std::panic::catch_unwind;
 use std::path::Path;
 
@@ -35,9 +36,23 @@ fn broken(path: &Path) -> DataError {
     )
 }
 
-fn read_through(declaration: &Declaration, path: &Path) -> Result<Builder> {
-    let broken = |_| broken(path);
-    let reader = SerializedFileReader::new(file(path)?).map_err(broken)?;
+/// The shape of an example, by the file's columns: reads no row.
+pub(super) fn shape(declaration: &Declaration, path: &Path) -> Result<Vec<usize>> {
+    let found = || {
+        let reader = SerializedFileReader::new(file(path)?).map_err(|_| broken(path))?;
+        Ok(places(declaration, path, &reader)?.len() - 1)
+    };
+    let features = catch_unwind(found).unwrap_or_else(|_| Err(broken(path)))?;
+    let builder = builder(declaration, path, vec![features], 1.0, 0)?;
+    Ok(builder.shape().to_vec())
+}
+
+/// The places of the features, and last that of the label.
+fn places(
+    declaration: &Declaration,
+    path: &Path,
+    reader: &SerializedFileReader<File>,
+) -> Result<Vec<usize>> {
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let names: Vec<String> = schema
         .columns()
@@ -62,6 +77,15 @@ fn read_through(declaration: &Declaration, path: &Path) -> Result<Builder> {
             });
         }
     }
+    Ok(places)
+}
+
+fn read_through(declaration: &Declaration, path: &Path) -> Result<Builder> {
+    let broken = |_| broken(path);
+    let reader = SerializedFileReader::new(file(path)?).map_err(broken)?;
+    let schema = reader.metadata().file_metadata().schema_descr_ptr();
+    let places = places(declaration, path, &reader)?;
+    let features = places.len() - 1;
     // The number of rows is private, but memory that is reserved for them is as much as they take.
     let rows = usize::try_from(reader.metadata().file_metadata().num_rows()).unwrap_or(0);
     let mut builder = builder(declaration, path, vec![features], 1.0, rows)?;

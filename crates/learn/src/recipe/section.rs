@@ -75,6 +75,7 @@ pub struct OptimizerSection {
 impl PlanSection {
     pub(super) fn draft(&self, examples_public: u64) -> Result<Draft> {
         let sampler = self.sampler()?;
+        self.check_relation(sampler)?;
         let noise = match (self.noise_multiplier, self.epsilon) {
             (Some(given), None) => NoiseDraft::Multiplier(given),
             (None, Some(given)) => NoiseDraft::Epsilon(given),
@@ -101,6 +102,33 @@ impl PlanSection {
             relation: self.relation.unwrap_or(sampler.relation()),
             examples_public,
         })
+    }
+
+    /// Samplers of which each has neighbours under one relation only.
+    fn check_relation(&self, sampler: SamplerDraft) -> Result<()> {
+        let of = match sampler {
+            SamplerDraft::FixedSize { .. } => "fixed_size sampling",
+            SamplerDraft::Shuffled { .. } => "shuffled sampling",
+            SamplerDraft::BallsInBins { .. } => "balls_in_bins sampling",
+            _ => return Ok(()),
+        };
+        let word = |relation: Neighbours| match relation {
+            Neighbours::AddRemove => "add_remove",
+            _ => "replace_one",
+        };
+        match self.relation {
+            Some(given) if given != sampler.relation() => Err(Error::Relation {
+                of,
+                given: word(given),
+                passes: word(sampler.relation()),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The kind of clipping, if it is not the usual one.
+    pub fn clipping_word(&self) -> Option<&str> {
+        self.clipping.as_deref().filter(|word| *word != "flat")
     }
 
     /// How the norm moves, if it does.

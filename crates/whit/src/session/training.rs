@@ -33,10 +33,9 @@ use whit_learn::model::Architecture;
 use whit_learn::{Payer, Payment, Plan, Recipe, Summary, Trainer};
 use whit_ledger::{Found, Key};
 
-use super::rehearsal::verdict;
 use super::{Charge, Error, Remaining, Result, Session};
 use example::protect_examples;
-use quote::cover;
+use quote::{cover, fits};
 
 pub use quote::{Quoted, quote_unopened, rehearse_run};
 
@@ -122,6 +121,7 @@ impl Session {
         let (event, charge) = cover(&self.catalog, &self.filter, order.plan, &standings)?;
         let architecture = check(order, &recipe)?;
         let run = recipe.run(order.plan);
+        Place::is_own(desk.out, &run).map_err(whit_learn::Error::from)?;
         let begun = match Place::is_begun(desk.out, &run) {
             true => self.paid_before(&run, &account, desk)?,
             false => {
@@ -165,7 +165,7 @@ impl Session {
     ) -> Result<Begun> {
         self.ledger.running()?;
         let standings = self.ledger.standings(account)?;
-        verdict(&self.filter, event, account, standings)?;
+        fits(&self.filter, event, account, standings)?;
         let place = tried(desk, run, recipe.floats_kept(initial.len())?)?;
         let mut bits = entropy.open().map_err(whit_learn::Error::from)?;
         let id = format!("{:016x}{:016x}", bits.word(), bits.word());

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use serde::Serialize;
 use whit_accounting::price;
-use whit_accounting::reserve::{Account, Filter, Standing};
-use whit_core::{Delta, Event, Neighbours};
+use whit_accounting::reserve::{Account, Filter, Refusal, Standing};
+use whit_core::{Delta, Event, Fault, Neighbours};
 use whit_learn::Plan;
 use whit_learn::checkpoint::Place;
 use whit_sql::{Catalog, Tables};
 
 use super::{Desk, Order, check, protect_examples, room};
 use crate::session::rehearsal::{opening, verdict};
-use crate::session::{Charge, Error, Remaining, Result, Session, account, reply, terms};
+use crate::session::{Charge, Error, Left, Remaining, Result, Session, account, reply, terms};
 
 /// What a run would be charged.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,6 +24,8 @@ pub struct Quoted {
     pub remaining: Remaining,
     /// For how many such runs there is room, at least.
     pub room: u64,
+    /// Was it begun in its folder and paid for, so that it would go on and be charged nothing?
+    pub goes_on: bool,
     /// Why the run would be refused now, if it would.
     pub objection: Option<String>,
 }
@@ -33,11 +35,34 @@ impl Session {
     pub fn quote(&self, order: &Order<'_>) -> Result<Quoted> {
         let account = self.account(order.analyst)?;
         let recipe = self.protect_examples(order)?;
-        recipe.data.check().map_err(whit_learn::Error::from)?;
+        check(order, &recipe)?;
         let standings = self.ledger.standings(&account)?;
         let mut quoted = quoted(&self.catalog, &self.filter, order, &account, standings)?;
         if let Err(stopped) = self.ledger.running() {
+            quoted.room = 0;
             quoted.objection = Some(stopped.to_string());
+        }
+        Ok(quoted)
+    }
+
+    /// The same for a run in a folder: if it was begun there and is paid for, it would go on and pay nothing.
+    pub fn quote_at(&self, order: &Order<'_>, desk: &Desk<'_>) -> Result<Quoted> {
+        let mut quoted = self.quote(order)?;
+        let run = self.protect_examples(order)?.run(order.plan);
+        if !Place::is_begun(desk.out, &run) {
+            return Ok(quoted);
+        }
+        let account = self.account(order.analyst)?;
+        match self.paid_before(&run, &account, desk) {
+            Ok(_) => {
+                quoted.goes_on = true;
+                quoted.charge = quoted.charge.nothing();
+                quoted.objection = None;
+            }
+            Err(refused) => {
+                quoted.room = 0;
+                quoted.objection = Some(refused.to_string());
+            }
         }
         Ok(quoted)
     }
@@ -48,7 +73,7 @@ pub fn quote_unopened(catalog: &Catalog, folder: &Path, order: &Order<'_>) -> Re
     let account = account(catalog, order.analyst)?;
     let tables = Tables::open(catalog, folder)?;
     let recipe = protect_examples(catalog, &tables, folder, order)?;
-    recipe.data.check().map_err(whit_learn::Error::from)?;
+    check(order, &recipe)?;
     let filter = Filter::new(terms(catalog).mode);
     let standings = opening(catalog, &account)?;
     quoted(catalog, &filter, order, &account, standings)
@@ -71,11 +96,13 @@ pub fn rehearse_run(
     let (event, _) = cover(catalog, &filter, order.plan, &standings)?;
     check(order, &recipe)?;
     // A ledger that begins now has not paid for what was begun before.
-    if Place::is_begun(desk.out, &recipe.run(order.plan)) {
+    let run = recipe.run(order.plan);
+    if Place::is_begun(desk.out, &run) {
         let path = desk.out.to_owned();
         return Err(Error::OtherRun { path });
     }
-    verdict(&filter, &event, &account, standings)?;
+    Place::is_own(desk.out, &run).map_err(whit_learn::Error::from)?;
+    fits(&filter, &event, &account, standings)?;
     Ok(Place::rehearse(desk.out).map_err(whit_learn::Error::from)?)
 }
 
@@ -89,8 +116,8 @@ fn quoted(
     let (event, charge) = cover(catalog, filter, order.plan, &standings)?;
     let remaining = Remaining::new(&standings);
     let room = reply::room(&charge, &standings);
-    let refused = match verdict(filter, &event, account, standings) {
-        Err(refused @ Error::Refused(_)) => Some(refused),
+    let refused = match fits(filter, &event, account, standings) {
+        Err(refused @ (Error::Refused(_) | Error::Advised { .. })) => Some(refused),
         other => other.map(|()| None)?,
     };
     Ok(Quoted {
@@ -98,8 +125,55 @@ fn quoted(
         remaining,
         // What is told is rounded, and the verdict is not.
         room: if refused.is_some() { 0 } else { room.max(1) },
-        objection: refused.map(|refused| refused.to_string()),
+        goes_on: false,
+        objection: refused.map(|refused| format!("{refused}; {}", refused.suggestion())),
     })
+}
+
+/// Refuses a run for which there is no room, and says what is left in the words of the budget.
+pub(super) fn fits(
+    filter: &Filter,
+    event: &Event,
+    account: &Account,
+    standings: Vec<Standing>,
+) -> Result<()> {
+    let Err(refused) = verdict(filter, event, account, standings.clone()) else {
+        return Ok(());
+    };
+    let Error::Refused(Refusal::Exhausted {
+        level,
+        what: "rho",
+        left,
+        ..
+    }) = &refused
+    else {
+        return Err(refused);
+    };
+    let standing = standings.iter().find(|standing| standing.level == *level);
+    let Some(Left { epsilon, delta }) = standing.and_then(Left::of) else {
+        return Err(refused);
+    };
+    // A run of (epsilon, delta) alone is charged about epsilon²/2.
+    let run = (2.0 * left.to_f64_down()).sqrt();
+    let suggestion = format!(
+        "left are epsilon {} at delta {} in all, which is enough for a run of about epsilon {} in [plan]; ask for that, or let the owner raise the cap",
+        digits(epsilon),
+        digits(delta),
+        digits(run)
+    );
+    Err(Error::Advised {
+        error: Box::new(refused),
+        suggestion,
+    })
+}
+
+/// Two digits of a number.
+fn digits(number: f64) -> String {
+    let rounded = format!("{number:.1e}").parse::<f64>();
+    match rounded.unwrap_or(number) {
+        number if number == 0.0 || number >= 1e-4 => number.to_string(),
+        number => format!("{number:e}"),
+    }
 }
 
 /// The event to charge, and what that adds.

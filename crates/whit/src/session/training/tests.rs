@@ -335,6 +335,8 @@ fn rows_that_cannot_be_read_suspend_the_data_set() {
         .err()
         .map(|error| error.code());
     assert_eq!(again, Some("suspended"), "nor are rows read again");
+    let quoted = session.quote(&stage.order()).expect("priced");
+    assert_eq!((quoted.room, quoted.objection.is_some()), (0, true));
     session.ledger().resume().expect("the owner has looked");
     assert!(stage.train(&session, "b", 2).is_ok());
 }

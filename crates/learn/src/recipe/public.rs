@@ -1,0 +1,136 @@
+//! What can be refused by a plan and the public part of its files: for a dry run, and before anything is read or paid.
+
+use std::fmt::Debug;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use super::Recipe;
+use crate::data::{Classes, Declaration, Format, PerChannel, survey_if_there};
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+
+impl Recipe {
+    /// Refuses all that can be refused without reading a row, by the headers of files that are there and by what is declared of others.
+    pub fn check_unread(&self, plan: &Plan, folder: &Path) -> Result<()> {
+        self.check_declared()?;
+        let shape = survey_if_there(&self.data, folder)?;
+        self.check_shapes(plan, shape, folder)
+    }
+
+    /// The same where the file of the private data is somebody else's to open.
+    pub fn check_unopened(&self, plan: &Plan, folder: &Path) -> Result<()> {
+        self.check_declared()?;
+        self.check_shapes(plan, self.data.shape_declared(), folder)
+    }
+
+    fn check_declared(&self) -> Result<()> {
+        self.method(0, NonZeroUsize::MIN)?;
+        let classes = self.data.classes.as_ref().map(Classes::count);
+        Ok(self
+            .model
+            .check(classes.map_or(1, |count| count as usize))?)
+    }
+
+    fn check_shapes(&self, plan: &Plan, shape: Option<Vec<usize>>, folder: &Path) -> Result<()> {
+        if let Some(shape) = &shape {
+            self.check(plan, shape)?;
+        }
+        let Some(test) = &self.test else {
+            return Ok(());
+        };
+        test.check()?;
+        alike(&self.data, test)?;
+        let features = |shape: &[usize]| shape.iter().product::<usize>();
+        let found = survey_if_there(test, folder)?;
+        match shape.zip(found) {
+            Some((data, test)) if features(&data) != features(&test) => {
+                Err(differs("shape", &test, &data))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Refuses public data whose numbers would mean something else to the model than the private ones do.
+fn alike(data: &Declaration, test: &Declaration) -> Result<()> {
+    let (one, other) = (data.format()?, test.format()?);
+    let is_table = |format| matches!(format, Format::Csv | Format::Parquet);
+    if let (Some(data), Some(test)) = (&data.shape, &test.shape)
+        && data != test
+    {
+        return Err(differs("shape", test, data));
+    }
+    if is_table(one) && is_table(other) && data.columns != test.columns {
+        return Err(differs("columns", &test.columns, &data.columns));
+    }
+    let count = |declared: &Declaration| declared.classes.as_ref().map(Classes::count);
+    let names = |declared: &Declaration| {
+        let names = declared.classes.as_ref().and_then(Classes::names);
+        names.map(<[String]>::to_vec)
+    };
+    match (names(data), names(test)) {
+        (Some(data), Some(test)) if data != test => return Err(differs("classes", &test, &data)),
+        _ if count(data) != count(test) => {
+            return Err(differs("classes", &count(test), &count(data)));
+        }
+        _ => {}
+    }
+    for (field, data, test, otherwise) in [
+        ("mean", &data.mean, &test.mean, 0.0),
+        ("std", &data.std, &test.std, 1.0),
+    ] {
+        if !same(data.as_ref(), test.as_ref(), otherwise) {
+            return Err(differs(field, &numbers(test), &numbers(data)));
+        }
+    }
+    // Bytes and floats of the same pictures have other scales, and only their headers tell which they are.
+    let is_told =
+        is_table(one) || one == Format::Images || data.scale.is_some() == test.scale.is_some();
+    if one == other && is_told && data.scale != test.scale {
+        return Err(differs("scale", &test.scale, &data.scale));
+    }
+    Ok(())
+}
+
+fn numbers(given: &Option<PerChannel>) -> Option<&[f64]> {
+    given.as_ref().map(PerChannel::values)
+}
+
+/// One number for all channels is the same as that number for each.
+fn same(one: Option<&PerChannel>, other: Option<&PerChannel>, otherwise: f64) -> bool {
+    let otherwise = [otherwise];
+    let values = |given: Option<&PerChannel>| {
+        given.map_or(otherwise.to_vec(), |given| given.values().to_vec())
+    };
+    let (one, other) = (values(one), values(other));
+    match (&one[..], &other[..]) {
+        ([one], others) | (others, [one]) => others.iter().all(|other| other == one),
+        (one, other) => one == other,
+    }
+}
+
+fn differs<T: Words>(field: &'static str, test: &T, data: &T) -> Error {
+    Error::OtherTest {
+        field,
+        test: test.words(),
+        data: data.words(),
+    }
+}
+
+/// As it would stand in a plan.
+trait Words {
+    fn words(&self) -> String;
+}
+
+impl<T: Debug> Words for Vec<T> {
+    fn words(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+impl<T: Debug> Words for Option<T> {
+    fn words(&self) -> String {
+        self.as_ref()
+            .map_or("not given".into(), |given| format!("{given:?}"))
+    }
+}
