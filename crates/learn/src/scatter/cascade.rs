@@ -446,9 +446,10 @@ impl<'a, S: Simd> Group<'a, S> {
         let (simd, cascade, work) = (self.simd, self.cascade, &mut self.work);
         let fine = &cascade.levels[0];
         for number in 0..fine.width / 2 {
-            let columns = [2 * number, 2 * number + 1].map(|at| cascade.columns[at]);
+            let columns = &cascade.columns[2 * number..][..2];
             for (pair, row) in work.pair.iter_mut().zip(&cascade.rows) {
-                *pair = columns.map(|column| self.pictures[row * cascade.width + column]);
+                let row = &self.pictures[row * cascade.width..];
+                *pair = [row[columns[0]], row[columns[1]]];
             }
             work.absorb(simd, fine, number, Some(self.spectrum));
         }
@@ -593,7 +594,12 @@ impl<S: Simd> Work<'_, S> {
                     level.low_rows.apply(
                         simd,
                         #[inline(always)]
-                        |at| [first, second].map(|row| low[row * level.width + at]),
+                        |at| {
+                            [
+                                low[first * level.width + at],
+                                low[second * level.width + at],
+                            ]
+                        },
                         #[inline(always)]
                         |at, [x, y]| {
                             out[first * columns + at] = x;

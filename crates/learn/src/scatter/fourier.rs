@@ -127,6 +127,13 @@ fn half<T>(scratch: &[T], len: usize, right: bool) -> &[T] {
     &scratch[if right { len } else { 0 }..][..len]
 }
 
+/// The entries at these places, one by one: a loop over them goes through memory.
+macro_rules! entries {
+    ($x:ident[$places:ident] $($number:literal)*) => {
+        [$($x[$places[$number] as usize]),*]
+    };
+}
+
 impl Pass {
     /// Compiled once, for all who call it.
     #[inline(always)]
@@ -135,12 +142,14 @@ impl Pass {
             simd,
             #[inline(always)]
             || match self.factor {
-                2 => self.each(x, out, |x| two(simd, x)),
-                3 => self.each(x, out, |x| three(simd, x)),
-                4 => self.each(x, out, |x| four(simd, x)),
-                5 => self.each(x, out, |x| five(simd, x)),
-                8 => self.each(x, out, |x| eight(simd, x)),
-                9 => self.each(x, out, |x| nine(simd, x)),
+                2 => self.each(x, out, |x, at| two(simd, entries!(x[at] 0 1))),
+                3 => self.each(x, out, |x, at| three(simd, entries!(x[at] 0 1 2))),
+                4 => self.each(x, out, |x, at| four(simd, entries!(x[at] 0 1 2 3))),
+                5 => self.each(x, out, |x, at| five(simd, entries!(x[at] 0 1 2 3 4))),
+                8 => self.each(x, out, |x, at| eight(simd, entries!(x[at] 0 1 2 3 4 5 6 7))),
+                9 => self.each(x, out, |x, at| {
+                    nine(simd, entries!(x[at] 0 1 2 3 4 5 6 7 8))
+                }),
                 _ => self.by_definition(simd, x, out),
             },
         );
@@ -151,14 +160,11 @@ impl Pass {
         &self,
         x: &[T],
         out: &mut [T],
-        kernel: impl Fn([T; N]) -> [T; N],
+        kernel: impl Fn(&[T], &[u32; N]) -> [T; N],
     ) {
         let (from, to) = (self.from.as_chunks::<N>().0, self.to.as_chunks::<N>().0);
         for (from, to) in from.iter().zip(to) {
-            let y = kernel(from.map(
-                #[inline(always)]
-                |place| x[place as usize],
-            ));
+            let y = kernel(x, from);
             for (&place, y) in to.iter().zip(y) {
                 out[place as usize] = y;
             }
@@ -175,7 +181,8 @@ impl Pass {
                 let mut angle = 0;
                 for &from in &from[1..] {
                     angle = (angle + k) % self.factor;
-                    let [cos, sin] = self.turns[angle].map(|x| simd.splat_f32s(x));
+                    let [cos, sin] = self.turns[angle];
+                    let (cos, sin) = (simd.splat_f32s(cos), simd.splat_f32s(sin));
                     let x = x[from as usize];
                     sum[0] = simd.mul_add_e_f32s(cos, x[0], sum[0]);
                     sum[0] = simd.negate_mul_add_e_f32s(sin, x[1], sum[0]);
@@ -329,16 +336,15 @@ fn five<S: Simd>(simd: S, [a, b, c, d, e]: [Complex<S>; 5]) -> [Complex<S>; 5] {
     /// The sine of a fifth of a turn, and the ratio of that of two fifths to it.
     const SIN: [f32; 2] = [0.951_056_5, 0.618_034];
     let ([outer, outer_apart], [inner, inner_apart]) = (two(simd, [b, e]), two(simd, [c, d]));
-    let [cos, cos_two, sin, ratio] =
-        [COS[0], COS[1], SIN[0], SIN[1]].map(|x: f32| simd.splat_f32s(x));
+    let (cos, cos_two) = (simd.splat_f32s(COS[0]), simd.splat_f32s(COS[1]));
+    let (sin, ratio) = (simd.splat_f32s(SIN[0]), simd.splat_f32s(SIN[1]));
     let first = add_scaled(simd, add_scaled(simd, a, cos, outer), cos_two, inner);
     let second = add_scaled(simd, add_scaled(simd, a, cos_two, outer), cos, inner);
     let first_apart = add_scaled(simd, outer_apart, ratio, inner_apart);
-    let outer_scaled = outer_apart.map(
-        #[inline(always)]
-        |x| simd.mul_f32s(ratio, x),
-    );
-    let second_apart = sub(simd, outer_scaled, inner_apart);
+    let second_apart = [
+        simd.sub_f32s(simd.mul_f32s(ratio, outer_apart[0]), inner_apart[0]),
+        simd.sub_f32s(simd.mul_f32s(ratio, outer_apart[1]), inner_apart[1]),
+    ];
     let [y1, y4] = turned(simd, first, sin, first_apart);
     let [y2, y3] = turned(simd, second, sin, second_apart);
     [add(simd, a, add(simd, outer, inner)), y1, y2, y3, y4]
@@ -349,20 +355,20 @@ fn eight<S: Simd>(simd: S, x: [Complex<S>; 8]) -> [Complex<S>; 8] {
     let even = four(simd, [x[0], x[2], x[4], x[6]]);
     let odd = four(simd, [x[1], x[3], x[5], x[7]]);
     let half = simd.splat_f32s(std::f32::consts::FRAC_1_SQRT_2);
-    // Times (1 - i)/√2 and -(1 + i)/√2.
-    let [second, fourth] = [odd[1], odd[3]].map(
-        #[inline(always)]
-        |x| {
-            [
-                simd.mul_f32s(half, simd.add_f32s(x[0], x[1])),
-                simd.mul_f32s(half, simd.sub_f32s(x[1], x[0])),
-            ]
-        },
-    );
+    // Times (1 - i)/√2; the second of them is turned by another quarter below.
+    let ([a, b], [c, d]) = (odd[1], odd[3]);
+    let eighth = [
+        simd.mul_f32s(half, simd.add_f32s(a, b)),
+        simd.mul_f32s(half, simd.sub_f32s(b, a)),
+    ];
+    let three_eighths = [
+        simd.mul_f32s(half, simd.add_f32s(c, d)),
+        simd.mul_f32s(half, simd.sub_f32s(d, c)),
+    ];
     let [y0, y4] = two(simd, [even[0], odd[0]]);
-    let [y1, y5] = two(simd, [even[1], second]);
+    let [y1, y5] = two(simd, [even[1], eighth]);
     let [y2, y6] = quarter(simd, even[2], odd[2]);
-    let [y3, y7] = quarter(simd, even[3], fourth);
+    let [y3, y7] = quarter(simd, even[3], three_eighths);
     [y0, y1, y2, y3, y4, y5, y6, y7]
 }
 
