@@ -117,6 +117,12 @@ pub enum Error {
         /// What each side would have to be.
         least: usize,
     },
+    /// Examples that are not channels, rows and columns.
+    #[error("examples of the shape {shape:?} are no pictures")]
+    NoPictures {
+        /// Their shape, which is public.
+        shape: Vec<usize>,
+    },
     /// A list that does not hold whole pictures, or room for another number of them.
     #[error(
         "pictures of {pixels} pixels and room for their {features} features do not fit each other"
@@ -181,6 +187,7 @@ impl Fault for Error {
             Self::Entropy(_) | Self::Unbound => FaultKind::Bug,
             Self::OutOfRange { .. }
             | Self::SmallPicture { .. }
+            | Self::NoPictures { .. }
             | Self::OtherPictures { .. }
             | Self::Field { .. }
             | Self::Word { .. }
@@ -216,6 +223,7 @@ impl Fault for Error {
             Self::Entropy(_) => "no_entropy",
             Self::OutOfRange { .. } => "plan_out_of_range",
             Self::SmallPicture { .. } => "small_picture",
+            Self::NoPictures { .. } => "no_pictures",
             Self::OtherPictures { .. } => "other_pictures",
             Self::OtherNumberOfExamples { .. } => "other_number_of_examples",
             Self::TooManyExamples { .. } => "too_many_examples",
@@ -263,6 +271,9 @@ impl Fault for Error {
             Self::OutOfRange { what, range, .. } => format!("give {what} as {range}"),
             Self::SmallPicture { least, .. } => {
                 format!("give pictures with sides of at least {least} pixels, or fewer levels")
+            }
+            Self::NoPictures { .. } => {
+                "give `shape` as channels, rows and columns, such as [1, 28, 28]".into()
             }
             Self::OtherPictures { features, .. } => {
                 format!("give whole pictures, and room for {features} numbers for each")

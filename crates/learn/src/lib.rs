@@ -12,6 +12,7 @@ pub mod data;
 pub mod draft;
 mod error;
 pub mod evaluate;
+pub mod features;
 pub mod layer;
 pub mod loss;
 mod matmul;
@@ -33,6 +34,7 @@ pub mod validate;
 
 pub use draft::{AdaptiveDraft, Draft, NoiseDraft, SamplerDraft};
 pub use error::{Error, Result};
+pub use features::Features;
 pub use optimizer::{Average, Optimizer, Rule};
 pub use payment::{Payer, Payment, Uncharged};
 pub use plan::{Noise, Plan, Summary};

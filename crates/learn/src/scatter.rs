@@ -31,7 +31,7 @@ use crate::error::{Error, Result, within};
 use cascade::{Cascade, Pictures, Space};
 
 /// Sides of at most this many pixels, and as many scales and angles: beyond them filters alone would fill the memory.
-const SIDE_MAX: usize = 1024;
+pub(crate) const SIDE_MAX: usize = 1024;
 const LEVELS_MAX: usize = 8;
 const ANGLES_MAX: usize = 64;
 
@@ -47,6 +47,15 @@ pub struct Scattering {
 impl Scattering {
     /// For pictures of one channel with so many rows and columns, `J` scales (2 is usual) and `L` angles (8 is usual).
     pub fn new(height: usize, width: usize, levels: usize, angles: usize) -> Result<Self> {
+        Self::shape(height, width, levels, angles)?;
+        Ok(Self {
+            cascade: Cascade::new([height, width], levels, angles),
+            pixels: height * width,
+        })
+    }
+
+    /// What [`Self::output_shape`] will be, without the filters.
+    pub fn shape(height: usize, width: usize, levels: usize, angles: usize) -> Result<[usize; 3]> {
         let fits = |x: usize, most: usize| (1..=most).contains(&x);
         within(
             "levels",
@@ -76,10 +85,8 @@ impl Scattering {
                 least,
             });
         }
-        Ok(Self {
-            cascade: Cascade::new([height, width], levels, angles),
-            pixels: height * width,
-        })
+        let channels = 1 + angles * levels + angles * angles * (levels * (levels - 1) / 2);
+        Ok([channels, height >> levels, width >> levels])
     }
 
     /// Channels of one channel: `1 + LJ + L²J(J-1)/2`.
