@@ -1,6 +1,6 @@
 //! Fourier transforms of short sides, of as many pictures at once as a vector has lanes.
 //!
-//! **Method.** Good and Thomas: if `n = n1 n2` with coprime factors, input `(n2 i1 + n1 i2) mod n` and the output `k` with `k = k1 mod n1`
+//! **Method.** [Goo58]: if `n = n1 n2` with coprime factors, input `(n2 i1 + n1 i2) mod n` and the output `k` with `k = k1 mod n1`
 //! and `k = k2 mod n2` make a transform of length `n` into one of `n1` times `n2`, since `ω_n^((n2 i1 + n1 i2) k) = ω_n1^(i1 k1) ω_n2^(i2 k2)`. No
 //! twiddles are needed between the factors, and both orders are tables of places. The inverse is the forward one read from its other end: `x` at `-k`.
 //! Neither divides by `n`.
