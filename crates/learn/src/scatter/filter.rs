@@ -14,6 +14,10 @@ use std::f64::consts::{FRAC_PI_2, PI};
 
 /// What stands for `2π` in the sizes of filters, so that the mean has a weight of 1.00003: kymatio writes π with these digits, features that were
 /// published come from it, and there is nothing to be gained by others.
+#[expect(
+    clippy::approx_constant,
+    reason = "the digits that others have, and not π"
+)]
 pub(super) const SIZE: f64 = 2.0 * 3.1415;
 
 /// Periods of the grid over which a filter is summed: these before the first and behind it.

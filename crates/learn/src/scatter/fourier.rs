@@ -377,7 +377,7 @@ fn nine<S: Simd>(simd: S, x: [Complex<S>; 9]) -> [Complex<S>; 9] {
     /// Cosine and sine of one, two and four ninths of a turn.
     const NINTHS: [[f32; 2]; 3] = [
         [0.766_044_44, 0.642_787_6],
-        [0.173_648_18, 0.984_807_75],
+        [0.173_648_18, 0.984_807_7],
         [-0.939_692_6, 0.342_020_14],
     ];
     let a = three(simd, [x[0], x[3], x[6]]);
