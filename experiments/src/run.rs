@@ -125,7 +125,10 @@ pub(crate) fn run(experiment: &'static Experiment, options: &Options) -> Result<
     for index in 0..outcomes.len() {
         let outcome = &outcomes[index];
         let test = match &outcome.recipe.test {
-            Some(test) => load_public(test, &folder)?,
+            Some(test) => {
+                let loaded = load_public(test, &folder)?;
+                outcome.recipe.prepared(loaded, options.threads)?
+            }
             None => return Err(Failure::NoTest),
         };
         for seed in 0..options.seeds.get() {

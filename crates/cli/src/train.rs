@@ -128,7 +128,11 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         return job.price(found, format);
     }
     let public = recipe.test.as_ref();
-    let public = public.map(|test| load_public(test, folder)).transpose()?;
+    let public = public.map(|test| {
+        let loaded = load_public(test, folder)?;
+        Ok::<_, Failure>(recipe.prepared(loaded, job.threads())?)
+    });
+    let public = public.transpose()?;
     let out = arguments.out();
     let Ready {
         mut trainer,

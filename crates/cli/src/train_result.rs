@@ -14,7 +14,7 @@ use whit_learn::evaluate::Evaluation;
 use whit_learn::model::{Architecture, tensors};
 use whit_learn::onnx::OnnxError;
 use whit_learn::safetensors::Weights;
-use whit_learn::{Payer, Plan, Recipe, Summary, onnx};
+use whit_learn::{Features, Payer, Plan, Recipe, Summary};
 
 use crate::plot::Picture;
 use crate::train::{noted, priced, value};
@@ -105,14 +105,14 @@ impl Finished<'_> {
         };
         keep("card.md", self.card().as_bytes())?;
         keep("model.safetensors", &weights)?;
-        match onnx::write(
+        match self.recipe.onnx(
             self.architecture,
             &self.parameters,
             &[("privacy", &guarantee)],
         ) {
             Ok(bytes) => keep("model.onnx", &bytes)?,
-            // Not every layer has a node there, and the weights are in the other file.
-            Err(OnnxError::Layer { .. }) => {}
+            // Not every layer has a node there, nor have features, and the weights are in the other file.
+            Err(OnnxError::Layer { .. } | OnnxError::Features) => {}
             Err(error) => return Err(error.into()),
         }
         keep(CURVE, self.history.csv().as_bytes())?;
@@ -156,6 +156,7 @@ impl Finished<'_> {
     fn card(&self) -> String {
         let summary = self.plan.summary();
         let optimizer = self.recipe.optimizer_words();
+        let features = self.recipe.features.as_ref().map(Features::words);
         let mut results = Vec::new();
         if let Some(Evaluation { loss, accuracy }) = self.evaluation {
             results.extend(accuracy.map(|accuracy| ("accuracy on [test]", accuracy)));
@@ -184,6 +185,7 @@ impl Finished<'_> {
                 clipping: self.recipe.plan.clipping_word(),
             },
             data: &self.recipe.data,
+            features: features.as_deref(),
             architecture: self.architecture,
             results: &results,
             search: self.recipe.search(),

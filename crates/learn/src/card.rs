@@ -28,6 +28,8 @@ pub struct Card<'a> {
     pub training: Training<'a>,
     /// What was declared about the data.
     pub data: &'a Declaration,
+    /// The fixed map that examples went through first, in words.
+    pub features: Option<&'a str>,
     /// What was trained.
     pub architecture: &'a Architecture,
     /// What was measured on data that are declared public, or released and charged: a name and a value.
@@ -204,6 +206,9 @@ impl Card<'_> {
                 parameters(self.architecture.layers()).to_string(),
             ),
             ("features", format!("{:?}", self.architecture.input())),
+        ]);
+        rows.extend(self.features.map(|words| ("features are", inline(words))));
+        rows.extend([
             ("classes", classes),
             ("charged to", self.charged()),
             ("event", format!("`{fingerprint}`")),
@@ -282,6 +287,7 @@ mod tests {
                 clipping: Some("per_layer"),
             },
             data: &data,
+            features: Some("scattering, fixed"),
             architecture: &architecture,
             results: &[("accuracy on the public test set", 0.968)],
             search,
@@ -306,6 +312,7 @@ mod tests {
             "| noise multiplier | 1.1 |",
             "| classes | a\\|b, c, d |",
             "| parameters | 27 |",
+            "| features | [2] |\n| features are | scattering, fixed |",
             "| charged to | no ledger |",
             "No ledger was charged for this run",
             "| accuracy on the public test set | 0.968 |",

@@ -123,6 +123,36 @@ pub enum Error {
         /// What would pass.
         range: &'static str,
     },
+    /// Pictures whose scattering at so many scales would be padding.
+    #[error(
+        "pictures of {height} by {width} pixels are too small to be scattered at {levels} levels"
+    )]
+    SmallPicture {
+        /// Rows.
+        height: usize,
+        /// Columns.
+        width: usize,
+        /// How often the scale doubles.
+        levels: usize,
+        /// What each side would have to be.
+        least: usize,
+    },
+    /// Examples that are not channels, rows and columns.
+    #[error("examples of the shape {shape:?} are no pictures")]
+    NoPictures {
+        /// Their shape, which is public.
+        shape: Vec<usize>,
+    },
+    /// A list that does not hold whole pictures, or room for another number of them.
+    #[error(
+        "pictures of {pixels} pixels and room for their {features} features do not fit each other"
+    )]
+    OtherPictures {
+        /// Of one picture.
+        pixels: usize,
+        /// Of one picture.
+        features: usize,
+    },
     /// The declared number of examples is that of neighbours, too; the data has another one.
     #[error("the plan declares {declared} examples, and the data has another number")]
     OtherNumberOfExamples {
@@ -176,6 +206,9 @@ impl Fault for Error {
             Self::Checkpoint(error) => error.kind(),
             Self::Entropy(_) | Self::Unbound => FaultKind::Bug,
             Self::OutOfRange { .. }
+            | Self::SmallPicture { .. }
+            | Self::NoPictures { .. }
+            | Self::OtherPictures { .. }
             | Self::Field { .. }
             | Self::Word { .. }
             | Self::Relation { .. }
@@ -213,6 +246,9 @@ impl Fault for Error {
             Self::Unbound => "sum_not_the_plans",
             Self::Entropy(_) => "no_entropy",
             Self::OutOfRange { .. } => "plan_out_of_range",
+            Self::SmallPicture { .. } => "small_picture",
+            Self::NoPictures { .. } => "no_pictures",
+            Self::OtherPictures { .. } => "other_pictures",
             Self::OtherNumberOfExamples { .. } => "other_number_of_examples",
             Self::TooManyExamples { .. } => "too_many_examples",
             Self::OtherModel { .. } => "other_model",
@@ -261,6 +297,15 @@ impl Fault for Error {
             Self::Unbound => "report this, please".into(),
             Self::Entropy(_) => "run where the operating system's random source works".into(),
             Self::OutOfRange { what, range, .. } => format!("give {what} as {range}"),
+            Self::SmallPicture { least, .. } => {
+                format!("give pictures with sides of at least {least} pixels, or fewer levels")
+            }
+            Self::NoPictures { .. } => {
+                "give `shape` as channels, rows and columns, such as [1, 28, 28]".into()
+            }
+            Self::OtherPictures { features, .. } => {
+                format!("give whole pictures, and room for {features} numbers for each")
+            }
             Self::OtherNumberOfExamples { relation, .. } => format!(
                 "declare the number that the data has, which is public under {relation}, or use a poisson sampler under add/remove"
             ),

@@ -31,6 +31,9 @@ pub enum OnnxError {
         /// Its kind.
         kind: &'static str,
     },
+    /// The network takes features, and what makes them of examples has no nodes.
+    #[error("the map of [features] is not written as ONNX")]
+    Features,
     /// The parameters are not those of the network.
     #[error("there are not as many parameters as the network has")]
     Parameters,
@@ -39,7 +42,7 @@ pub enum OnnxError {
 impl Fault for OnnxError {
     fn kind(&self) -> FaultKind {
         match self {
-            Self::Layer { .. } => FaultKind::Refused,
+            Self::Layer { .. } | Self::Features => FaultKind::Refused,
             Self::Parameters => FaultKind::Bug,
         }
     }
@@ -47,6 +50,7 @@ impl Fault for OnnxError {
     fn code(&self) -> &'static str {
         match self {
             Self::Layer { .. } => "onnx_layer",
+            Self::Features => "onnx_features",
             Self::Parameters => "onnx_parameters",
         }
     }
@@ -54,6 +58,9 @@ impl Fault for OnnxError {
     fn suggestion(&self) -> String {
         match self {
             Self::Layer { .. } => "use the safetensors file, which holds every layer".into(),
+            Self::Features => {
+                "use the safetensors file, and make features by `whit_learn::Features`".into()
+            }
             Self::Parameters => "report this, please".into(),
         }
     }

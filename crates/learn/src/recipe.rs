@@ -15,6 +15,9 @@
 //! shape = [1, 28, 28]
 //! classes = 10
 //!
+//! [features]             # may be left out: a fixed map that examples go through first
+//! kind = "scattering"    # levels = 2, angles = 8; the network gets [81, 7, 7]
+//!
 //! [model]
 //! kind = "cnn"
 //!
@@ -49,9 +52,11 @@ use crate::clip::Clip;
 use crate::clipped_sum::ClippedSum;
 use crate::data::{Classes, Dataset, Declaration};
 use crate::error::{Error, Result};
+use crate::features::Features;
 use crate::loss::Loss;
 use crate::model::{Architecture, Model, init};
 use crate::network::Network;
+use crate::onnx::{self, OnnxError};
 use crate::optimizer::{Average, Optimizer};
 use crate::payment::Payment;
 use crate::plan::Plan;
@@ -72,6 +77,9 @@ pub struct Recipe {
     pub data: Declaration,
     /// Data that are public.
     pub test: Option<Declaration>,
+    /// What becomes of examples before the network sees them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub features: Option<Features>,
     /// The network.
     pub model: Model,
     /// Sampler, clip, noise and steps.
@@ -91,10 +99,13 @@ impl Recipe {
             passes: "n_public = 60000 in [data]: a public number of examples, which sums are divided by",
         };
         let examples_public = self.data.n_public.ok_or(missing)?;
+        if let Some(features) = &self.features {
+            features.check()?;
+        }
         Plan::new(&self.plan.draft(examples_public)?)
     }
 
-    /// The network for data of this shape with these classes, and what it makes small.
+    /// The network for data of this shape, as they are loaded, with these classes, and what it makes small.
     pub fn architecture(
         &self,
         shape: &[usize],
@@ -104,7 +115,20 @@ impl Recipe {
             Some(count) => (count as usize, Loss::CrossEntropy),
             None => (1, Loss::Squared),
         };
-        Ok((self.model.architecture(shape, outputs)?, loss))
+        let architecture = match &self.features {
+            Some(features) => self.model.architecture(&features.shape(shape)?, outputs)?,
+            None => self.model.architecture(shape, outputs)?,
+        };
+        Ok((architecture, loss))
+    }
+
+    /// What the network sees of data as they were loaded: [`Self::trainer`] does that with the private ones, and whoever evaluates must do it with
+    /// those of `[test]`.
+    pub fn prepared(&self, data: Dataset, threads: NonZeroUsize) -> Result<Dataset> {
+        match &self.features {
+            Some(features) => features.of(data, threads),
+            None => Ok(data),
+        }
     }
 
     /// The same, as far as it is declared: `None` if the data would have to be opened.
@@ -127,7 +151,7 @@ impl Recipe {
         threads: NonZeroUsize,
         payment: Payment,
     ) -> Result<(Trainer, Architecture)> {
-        let (data, architecture, network) = self.network(data)?;
+        let (data, architecture, network) = self.network(data, threads)?;
         let method = self.method(network.param_len(), threads)?;
         let parameters = self.initial(&architecture);
         let trainer = Trainer::new(plan, network, parameters, data, method, payment)?;
@@ -143,18 +167,36 @@ impl Recipe {
         place: Place,
         interval: NonZeroUsize,
     ) -> Result<(Trainer, Architecture)> {
-        let (data, architecture, network) = self.network(data)?;
+        let (data, architecture, network) = self.network(data, threads)?;
         let method = self.method(network.param_len(), threads)?;
         let trainer = Trainer::kept(plan, network, data, method, place, interval)?;
         Ok((trainer, architecture))
     }
 
-    fn network(&self, data: Secret<Dataset>) -> Result<(Secret<Dataset>, Architecture, Network)> {
-        // Shape and classes are public.
+    fn network(
+        &self,
+        data: Secret<Dataset>,
+        threads: NonZeroUsize,
+    ) -> Result<(Secret<Dataset>, Architecture, Network)> {
+        // Shape and classes are public, and features fail by their shape alone.
         let data = data.expose();
         let (architecture, loss) = self.architecture(data.shape(), data.classes())?;
         let network = Network::from_specs(architecture.layers(), loss)?;
+        let data = self.prepared(data, threads)?;
         Ok((Secret::new(data), architecture, network))
+    }
+
+    /// The model as ONNX. Refused if examples go through a map that the file would not hold: it would seem to take them as they are.
+    pub fn onnx(
+        &self,
+        architecture: &Architecture,
+        parameters: &[f32],
+        notes: &[(&str, &str)],
+    ) -> std::result::Result<Vec<u8>, OnnxError> {
+        match &self.features {
+            Some(_) => Err(OnnxError::Features),
+            None => onnx::write(architecture, parameters, notes),
+        }
     }
 
     /// The parameters before the first step, from the plan's seed.
@@ -167,6 +209,9 @@ impl Recipe {
     pub fn check(&self, plan: &Plan, shape: &[usize]) -> Result<Architecture> {
         if let Some(test) = &self.test {
             test.check()?;
+            if let (Some(features), Some(shape)) = (&self.features, &test.shape) {
+                features.shape(shape)?;
+            }
         }
         let method = self.method(0, NonZeroUsize::MIN)?;
         let classes = self.data.classes.as_ref().map(Classes::count);

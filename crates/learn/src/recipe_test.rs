@@ -255,3 +255,76 @@ fn there_is_room_for_all_that_an_optimizer_keeps() {
     check("kind = 'adam'\nrate = 0.1", 3);
     check("kind = 'adam'\nrate = 0.1\naverage = 0.5", 4);
 }
+
+const PICTURES: &str = "[data]\npath = 'x.npy'\nlabel = 'y.npy'\nshape = [2, 12, 8]\nclasses = 3\nn_public = 20\n\
+    [model]\nkind = 'logistic'\n[plan]\nrate = 0.5\nsteps = 3\nclip = 1.0\nnoise_multiplier = 2.0\ndelta = 1e-5\n";
+
+fn scattered(section: &str) -> Recipe {
+    toml::from_str(&format!("{PICTURES}{section}")).expect("a plan")
+}
+
+#[test]
+fn plans_see_the_shape_of_features_before_data_are_read() {
+    let recipe = scattered("[features]\nkind = 'scattering'\nangles = 4");
+    let (architecture, _) = recipe
+        .architecture_declared()
+        .expect("fits")
+        .expect("declared");
+    assert_eq!(architecture.input(), [2 * 25, 3, 2]);
+    let plan = recipe.plan().expect("a plan");
+    let architecture = recipe.check(&plan, &[2, 12, 8]).expect("fits");
+    assert_eq!(architecture.input(), [2 * 25, 3, 2]);
+    let small = recipe.check(&plan, &[2, 12, 4]).expect_err("refused");
+    assert_eq!(small.code(), "small_picture");
+    for (section, code) in [
+        ("kind = 'wavelets'", "plan_word"),
+        ("kind = 'scattering'\nlevels = 0", "plan_out_of_range"),
+        ("kind = 'scattering'\nangles = 65", "plan_out_of_range"),
+    ] {
+        let plan = scattered(&format!("[features]\n{section}")).plan();
+        assert_eq!(plan.expect_err("refused").code(), code);
+    }
+}
+
+#[test]
+fn features_are_trained_on_and_evaluated_and_belong_to_a_run() {
+    let data = || {
+        let pixels = (0..20 * 192).map(|at| ((at * at) % 37) as f32 / 37.0);
+        let labels = (0..20).map(|row| row % 3);
+        let (pixels, labels) = (pixels.collect(), labels.collect());
+        Dataset::with_classes(vec![2, 12, 8], pixels, labels, 3).expect("fits")
+    };
+    let [recipe, plain] = ["[features]\nkind = 'scattering'", ""].map(scattered);
+    let plan = recipe.plan().expect("a plan");
+    assert!(recipe.run(&plan) != plain.run(&plan));
+    // Runs that were begun before there were features go on.
+    let words = serde_json::to_string(&plain).expect("plain data");
+    assert!(!words.contains("features"));
+    let payment = Payment::uncharged(&plan, crate::Uncharged);
+    let trainer = recipe.trainer(&plan, Secret::new(data()), NonZeroUsize::MIN, payment);
+    let (mut trainer, architecture) = trainer.expect("a run");
+    assert_eq!(architecture.input(), [162, 3, 2]);
+    let mut entropy = whit_testkit::Seeded::new(1);
+    trainer.run(&mut entropy, |_| Ok(())).expect("steps");
+    let prepared = recipe
+        .prepared(data(), NonZeroUsize::MIN)
+        .expect("pictures");
+    assert!(
+        trainer
+            .evaluate(&prepared)
+            .is_ok_and(|found| found.loss.is_finite())
+    );
+    // Pictures as they are would be no features.
+    assert!(matches!(
+        trainer.evaluate(&data()),
+        Err(Error::OtherFeatures { .. })
+    ));
+    let onnx = recipe.onnx(&architecture, &trainer.parameters(), &[]);
+    assert_eq!(onnx, Err(OnnxError::Features));
+    let (architecture, _) = plain.architecture(&[2, 12, 8], Some(3)).expect("fits");
+    assert!(
+        plain
+            .onnx(&architecture, &plain.initial(&architecture), &[])
+            .is_ok()
+    );
+}

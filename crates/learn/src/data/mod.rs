@@ -136,6 +136,28 @@ impl Dataset {
         })
     }
 
+    /// The same rows with features of another shape, which `map` writes. It must map each row by itself. A row whose features are not
+    /// finite becomes an empty example.
+    pub(crate) fn mapped(
+        mut self,
+        shape: Vec<usize>,
+        map: impl FnOnce(&[f32], &mut [f32]) -> crate::Result<()>,
+    ) -> crate::Result<Self> {
+        let width: usize = shape.iter().product();
+        let mut features = vec![0.0; self.rows() * width];
+        map(&self.features, &mut features)?;
+        for (row, values) in features.chunks_exact(width).enumerate() {
+            let is_finite = values.iter().all(|value| value.is_finite());
+            self.answers.check(row, is_finite);
+        }
+        Ok(Self {
+            shape,
+            width,
+            features,
+            answers: self.answers,
+        })
+    }
+
     /// The public shape of one example's features, such as `[1, 28, 28]`.
     pub fn shape(&self) -> &[usize] {
         &self.shape
