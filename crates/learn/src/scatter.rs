@@ -4,7 +4,7 @@
 //!
 //! **Privacy.** It needs none. The map is fixed and public: wavelets depend on the sides of pictures, `J` and `L`, never on data. It maps one example
 //! to one example, so that data which differ in one example before it differ in one after it, under each of the neighbour relations: a mechanism on
-//! the features has the guarantee that it states, for the pictures. [TB21] What is learnt from examples, such as a mean by which features
+//! the features has the guarantee that it states, for the pictures. [TB21, Sec. 3] What is learnt from examples, such as a mean by which features
 //! are shifted, has no place here.
 //!
 //! **Invariant.** This argument is about programs, too: an example's features are bitwise a function of that example alone. Each picture has a lane

@@ -90,7 +90,7 @@ impl Place {
     }
 
     /// Tries whether a run could be kept here whose checkpoints hold up to so many floats, before anybody has paid for it: as much as
-    /// [`room`] is written, and taken away. Refused if one was begun here.
+    /// its checkpoints may need is written, and taken away. Refused if one was begun here.
     pub fn probe(&self, floats: usize) -> Result<()> {
         self.is_free()?;
         let tried = self.write_part(|file| {
