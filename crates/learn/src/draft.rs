@@ -12,9 +12,6 @@ pub(crate) const CLIP_RANGE: &str = "a number from 1e-9 to 1e9";
 /// Less noise protects nobody, and more leaves nothing to learn.
 pub(crate) const NOISE_RANGE: &str = "a number from 0.001 to 1e6";
 
-/// A promise that may fail for one in ten is none.
-const DELTA_END: f64 = 0.1;
-
 /// What a plan is made of, not yet checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
@@ -119,10 +116,8 @@ impl Draft {
         counted("n_public", self.examples_public)?;
         let clips = (1e-9..=1e9).contains(&self.clip_norm);
         within("clip", self.clip_norm, clips, CLIP_RANGE)?;
-        let slack = self.delta > 0.0 && self.delta < DELTA_END;
-        let range =
-            "a number above 0 and below 0.1, and better below one over the number of examples";
-        within("delta", self.delta, slack, range)?;
+        let slack = self.delta > 0.0 && self.delta < 1.0;
+        within("delta", self.delta, slack, "a number above 0 and below 1")?;
         match self.noise {
             NoiseDraft::Multiplier(given) => {
                 let passes = (1e-3..=1e6).contains(&given);

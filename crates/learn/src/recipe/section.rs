@@ -4,13 +4,16 @@ use serde::{Deserialize, Serialize};
 use whit_core::Neighbours;
 
 use crate::draft::{AdaptiveDraft, Draft, NoiseDraft, SamplerDraft};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, within};
 use crate::optimizer::Rule;
 use crate::schedule::Schedule;
 use crate::train::Clipping;
 
 /// The word for a clip norm that follows a quantile.
 const ADAPTIVE: &str = "adaptive";
+
+/// A promise that may fail for one in ten is none to train by. (Audits make plans of their own with larger ones.)
+const DELTA_END: f64 = 0.1;
 
 /// `[plan]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,6 +95,10 @@ impl PlanSection {
                 });
             }
         };
+        let slack = self.delta > 0.0 && self.delta < DELTA_END;
+        let range =
+            "a number above 0 and below 0.1, and better below one over the number of examples";
+        within("delta", self.delta, slack, range)?;
         Ok(Draft {
             sampler,
             steps: self.steps,
