@@ -7,13 +7,14 @@
 //! steps without noise, for a profiler.
 
 mod model;
+mod peer;
 
-use std::io::{BufRead, BufReader, Write};
 use std::num::NonZeroUsize;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use model::{Model, Run, Step, models};
+use peer::Peer;
 use whit_core::{AddRemove, L2, Ratio, Scale, Secret, Sensitivity};
 use whit_mechanism::{OsEntropy, RoundedGaussian};
 use whit_testkit::cpu_ns;
@@ -27,39 +28,9 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// A peer that waits for its turn. `None` if it is not installed.
-struct Peer(Child);
-
-impl Peer {
-    fn start(model: &Model, mode: &str) -> Option<Self> {
-        let python = std::env::var_os("WHIT_PEER_PYTHON")?;
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peer_learning.py");
-        let child = Command::new(python)
-            .args([script, model.name, &model.batch.to_string(), mode])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn();
-        Some(Self(child.expect("the peer's Python starts")))
-    }
-
-    /// Examples per second of CPU time.
-    fn speed(&mut self) -> f64 {
-        let mut line = String::new();
-        let (stdin, stdout) = (self.0.stdin.as_mut(), self.0.stdout.as_mut());
-        writeln!(stdin.expect("piped"), "go").expect("the peer listens");
-        BufReader::new(stdout.expect("piped"))
-            .read_line(&mut line)
-            .expect("the peer answers");
-        line.trim().parse().expect("a number")
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // The end of its input is the end of its loop.
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
-    }
+fn start(model: &Model, mode: &str) -> Option<Peer> {
+    let batch = model.batch.to_string();
+    Peer::start("peer_learning.py", &[model.name, &batch, mode])
 }
 
 /// Examples per second of CPU time of one round.
@@ -91,7 +62,7 @@ fn measure(model: &Model) {
         run.sum_bits(NonZeroUsize::MIN) == run.sum_bits(two),
         "two threads give other bits"
     );
-    let mut peers = ["ghost", "plain"].map(|mode| Peer::start(model, mode));
+    let mut peers = ["ghost", "plain"].map(|mode| start(model, mode));
     let mut all: [Vec<f64>; 7] = Default::default();
     // The first round warms up.
     for round in 0..=ROUNDS {

@@ -4,11 +4,12 @@
 //! nine rounds; the ratio is the median of those within a round, to the fastest of the peer's backends and batches in that round: what else the machine does
 //! changes from second to second. Two threads against one by the clock on the wall. `./bench scattering ours` measures without the peer.
 
-use std::io::{BufRead, BufReader, Write};
+mod peer;
+
 use std::num::NonZeroUsize;
-use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
+use peer::Peer;
 use whit_learn::Scattering;
 use whit_testkit::cpu_ns;
 
@@ -30,42 +31,10 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// A peer that waits for its turn. `None` if it is not installed.
-struct Peer(Child);
-
-impl Peer {
-    fn start(side: usize, planes: usize, (frontend, batch): (&str, usize)) -> Option<Self> {
-        let python = std::env::var_os("WHIT_PEER_PYTHON")?;
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peer_scattering.py");
-        // A picture in colours is as much work as its planes.
-        let numbers = [side, planes, batch / planes].map(|x| x.to_string());
-        let child = Command::new(python)
-            .args([script, &numbers[0], &numbers[1], frontend, &numbers[2]])
-            .env("OMP_NUM_THREADS", "1")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn();
-        Some(Self(child.expect("the peer's Python starts")))
-    }
-
-    /// Pictures per second of CPU time.
-    fn speed(&mut self) -> f64 {
-        let mut line = String::new();
-        let (stdin, stdout) = (self.0.stdin.as_mut(), self.0.stdout.as_mut());
-        writeln!(stdin.expect("piped"), "go").expect("the peer listens");
-        BufReader::new(stdout.expect("piped"))
-            .read_line(&mut line)
-            .expect("the peer answers");
-        line.trim().parse().expect("a number")
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // The end of its input is the end of its loop.
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
-    }
+fn start(side: usize, planes: usize, (frontend, batch): (&str, usize)) -> Option<Peer> {
+    // A picture in colours is as much work as its planes.
+    let [side, planes, batch] = [side, planes, batch / planes].map(|x| x.to_string());
+    Peer::start("peer_scattering.py", &[&side, &planes, frontend, &batch])
 }
 
 struct Ours {
@@ -118,7 +87,7 @@ fn measure(title: &str, side: usize, planes: usize, with_peer: bool) {
     let mut peers: Vec<Peer> = PEERS
         .iter()
         .filter(|_| with_peer)
-        .filter_map(|&peer| Peer::start(side, planes, peer))
+        .filter_map(|&peer| start(side, planes, peer))
         .collect();
     let two = NonZeroUsize::new(2).expect("not zero");
     let mut all: [Vec<f64>; 4] = Default::default();
