@@ -102,6 +102,23 @@ impl HeadKey {
             .ok_or(Error::KeyMissing)
     }
 
+    /// The key that somebody left at `path` who was making the ledger and died, or a fresh one, written there durably.
+    ///
+    /// What was left is used again, since its records may come back: a commit that was cut off may be in SQLite's log and not yet in the index
+    /// of that log. Whoever has the file open then does not see it, and the next one to open it does.
+    pub(crate) fn left_or_fresh(path: &Path) -> Result<Self> {
+        if let Ok(left) = Self::read(path) {
+            #[expect(clippy::disallowed_methods, reason = "the ledger's own key")]
+            let synced = File::open(path).and_then(|file| file.sync_all());
+            synced.map_err(Error::failed)?;
+            sync_folder_of(path)?;
+            return Ok(left);
+        }
+        let key = Self::fresh()?;
+        key.write(path)?;
+        Ok(key)
+    }
+
     /// Writes the file at `path`, durably, readable by its owner alone.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let seed = match &self.0 {

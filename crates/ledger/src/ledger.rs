@@ -318,8 +318,7 @@ fn create(mut store: Sqlite, state: State, path: &Path, terms: &Terms) -> Result
         return Err(Error::Emptied);
     }
     let caps = first_caps(terms)?;
-    let key = HeadKey::fresh()?;
-    key.write(&new_key_path(path))?;
+    let key = HeadKey::left_or_fresh(&new_key_path(path))?;
     let opening = opening(terms, key.public());
     let mut writer = Writer::new(store, state, key, None);
     writer.append(Kind::Open, body::write(&opening))?;
