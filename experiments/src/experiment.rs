@@ -10,10 +10,25 @@ pub(crate) struct Experiment {
     pub(crate) name: &'static str,
     /// What stands above its table and its plots.
     pub(crate) title: &'static str,
+    /// The folder of the data, within that of `WHIT_DATA`.
+    pub(crate) folder: &'static str,
+    /// What must be in it.
+    pub(crate) files: &'static [&'static str],
     /// Whose figure it is beside, and where the numbers of the plans come from: paper, or a search of our own.
     pub(crate) sources: &'static str,
     /// One model each.
     pub(crate) settings: &'static [Setting],
+    /// Figures of others for the same data, which stand beside a curve of accuracy over epsilon. Without any there is no such curve.
+    pub(crate) beside: &'static [Published],
+}
+
+/// A figure of a paper, as it states it.
+pub(crate) struct Published {
+    /// Whose it is, what was trained, and which accountant gave the epsilon.
+    pub(crate) name: &'static str,
+    pub(crate) epsilon: f64,
+    /// As a share.
+    pub(crate) accuracy: f64,
 }
 
 /// One model, trained once for each seed.
@@ -35,12 +50,15 @@ pub(crate) enum Goal {
     AtLeast(f64),
     /// More than this.
     Above(f64),
+    /// Nothing: it is measured and shown.
+    Shown,
 }
 
 impl Goal {
-    pub(crate) fn value(self) -> f64 {
+    pub(crate) fn value(self) -> Option<f64> {
         match self {
-            Self::AtLeast(value) | Self::Above(value) => value,
+            Self::AtLeast(value) | Self::Above(value) => Some(value),
+            Self::Shown => None,
         }
     }
 
@@ -50,14 +68,15 @@ impl Goal {
         match self {
             Self::AtLeast(value) => mean >= value - ROUNDING,
             Self::Above(value) => mean > value + ROUNDING,
+            Self::Shown => true,
         }
     }
 
     pub(crate) fn words(self) -> String {
-        let percent = 100.0 * self.value();
         match self {
-            Self::AtLeast(_) => format!("at least {percent:.1} %"),
-            Self::Above(_) => format!("above {percent:.1} %"),
+            Self::AtLeast(value) => format!("at least {:.1} %", 100.0 * value),
+            Self::Above(value) => format!("above {:.1} %", 100.0 * value),
+            Self::Shown => "nothing".into(),
         }
     }
 }
@@ -81,6 +100,7 @@ mod tests {
         assert!(!Goal::AtLeast(0.968).is_met(0.9679));
         assert!(!Goal::Above(0.9).is_met(0.9));
         assert!(Goal::Above(0.9).is_met(0.9001));
+        assert!(Goal::Shown.is_met(0.1));
         // 49,050 right answers of 50,000: the sum of floats is a little less than the share.
         let mean = [0.9818, 0.9814, 0.982, 0.9791, 0.9807].iter().sum::<f64>() / 5.0;
         assert!(Goal::AtLeast(0.981).is_met(mean) && !Goal::Above(0.981).is_met(mean));

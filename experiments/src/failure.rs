@@ -26,6 +26,9 @@ pub(crate) enum Failure {
     /// The trainer could not read the data.
     #[error(transparent)]
     Data(#[from] whit_learn::data::DataError),
+    /// What was kept of models cannot be read.
+    #[error("{path:?} is not what a run before has kept")]
+    Kept { path: PathBuf },
     /// A file could not be written.
     #[error("{path:?} cannot be written: {why}")]
     Unwritable { path: PathBuf, why: String },
@@ -37,7 +40,9 @@ impl Fault for Failure {
             Self::Learn(error) => error.kind(),
             Self::Data(error) => error.kind(),
             Self::Plan(_) | Self::NoTest => FaultKind::Bug,
-            Self::NoData | Self::Missing { .. } | Self::Unwritable { .. } => FaultKind::Invalid,
+            Self::NoData | Self::Missing { .. } | Self::Kept { .. } | Self::Unwritable { .. } => {
+                FaultKind::Invalid
+            }
         }
     }
 
@@ -48,6 +53,7 @@ impl Fault for Failure {
             Self::Plan(_) | Self::NoTest => "plan_malformed",
             Self::Learn(error) => error.code(),
             Self::Data(error) => error.code(),
+            Self::Kept { .. } => "kept_malformed",
             Self::Unwritable { .. } => "out_not_written",
         }
     }
@@ -55,9 +61,13 @@ impl Fault for Failure {
     fn suggestion(&self) -> String {
         match self {
             Self::NoData | Self::Missing { .. } => {
-                "set WHIT_DATA to a folder with a subfolder mnist that holds the four files of MNIST, as published: \
-                 train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz"
+                "set WHIT_DATA to a folder with the subfolders mnist and fashion-mnist, each with its four files as published: train-images-idx3-ubyte.gz, \
+                 train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz; and cifar-10 with data_batch_1.png and the others \
+                 that experiments/fetch-cifar-10 puts there"
                     .into()
+            }
+            Self::Kept { .. } => {
+                "give --out another folder, or remove the file: its models are trained again".into()
             }
             Self::Plan(_) | Self::NoTest => "please report this".into(),
             Self::Learn(error) => error.suggestion(),

@@ -1,10 +1,14 @@
 //! Figures of papers, reached with this repository's library: one command for each experiment, five seeds in a row, the table on stdout.
 //!
 //! An experiment is a file with a constant of its own: what is claimed, where its numbers come from, and its plans as `whit train` reads
-//! them. All else is shared: `mnist` finds the data, `run` trains, `report` makes tables and `plot` makes pictures.
+//! them. All else is shared: `folder` finds the data, `run` trains, `kept` remembers what was trained, `report` makes tables and `plot` makes pictures.
 
+mod budget;
+mod cifar;
 mod experiment;
 mod failure;
+mod folder;
+mod kept;
 mod mnist;
 mod mnist_abadi;
 mod mnist_cnn;
@@ -13,6 +17,7 @@ mod plot;
 mod progress;
 mod report;
 mod run;
+mod scattering;
 
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
@@ -25,10 +30,18 @@ use crate::experiment::Experiment;
 use crate::failure::Failure;
 
 /// All of them, in the order of the list.
-const EXPERIMENTS: [&Experiment; 3] = [
+const EXPERIMENTS: [&Experiment; 11] = [
     &mnist_cnn::EXPERIMENT,
     &mnist_tanh::EXPERIMENT,
     &mnist_abadi::EXPERIMENT,
+    &scattering::MNIST,
+    &scattering::FASHION,
+    &cifar::LINEAR,
+    &cifar::CNN,
+    &cifar::WITHOUT_PUBLIC,
+    &scattering::MNIST_CURVE,
+    &scattering::FASHION_CURVE,
+    &cifar::CURVE,
 ];
 
 /// Figures of papers, reached with whit.
@@ -44,7 +57,7 @@ struct Arguments {
 }
 
 const EXAMPLES: &str = "\
-Examples, with WHIT_DATA set to a folder that holds mnist/train-images-idx3-ubyte.gz and its three companions:
+Examples, with WHIT_DATA set to a folder that holds mnist/train-images-idx3-ubyte.gz and its three companions\n(fashion-mnist/ for fashion-scattering, cifar-10/ from experiments/fetch-cifar-10 for the others):
   cargo run --release -p whit-experiments -- list
       What there is, what each one is to reach, and where its numbers come from.
   cargo run --release -p whit-experiments -- mnist-tanh --out results --threads 2
@@ -62,12 +75,28 @@ enum Command {
     MnistTanh(Options),
     /// MNIST at epsilon 8, 2 and 0.5, beside the first paper on DP-SGD
     MnistAbadi(Options),
+    /// MNIST, a linear model on scattering features, at epsilon 3
+    MnistScattering(Options),
+    /// Fashion-MNIST, a linear model on scattering features, at epsilon 3
+    FashionScattering(Options),
+    /// CIFAR-10, a linear model on scattering features, at epsilon 3
+    CifarScattering(Options),
+    /// CIFAR-10, a small CNN on scattering features, at epsilon 3
+    CifarCnn(Options),
+    /// CIFAR-10 at epsilon 2 and 8, without public data
+    CifarAbadi(Options),
+    /// MNIST from epsilon 0.1 to 10
+    MnistCurve(Options),
+    /// Fashion-MNIST from epsilon 0.1 to 10
+    FashionCurve(Options),
+    /// CIFAR-10 from epsilon 0.1 to 10
+    CifarCurve(Options),
 }
 
 /// What every experiment can be told.
 #[derive(Args)]
 struct Options {
-    /// A folder for the table, the plots and the points of the plots
+    /// A folder for the table, the plots and the points of the plots. Models that it has already are not trained again
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// How many threads work. Results do not depend on it
@@ -98,6 +127,14 @@ fn answer(command: &Command) -> Result<String, Failure> {
         Command::MnistCnn(options) => (&mnist_cnn::EXPERIMENT, options),
         Command::MnistTanh(options) => (&mnist_tanh::EXPERIMENT, options),
         Command::MnistAbadi(options) => (&mnist_abadi::EXPERIMENT, options),
+        Command::MnistScattering(options) => (&scattering::MNIST, options),
+        Command::FashionScattering(options) => (&scattering::FASHION, options),
+        Command::CifarScattering(options) => (&cifar::LINEAR, options),
+        Command::CifarCnn(options) => (&cifar::CNN, options),
+        Command::CifarAbadi(options) => (&cifar::WITHOUT_PUBLIC, options),
+        Command::MnistCurve(options) => (&scattering::MNIST_CURVE, options),
+        Command::FashionCurve(options) => (&scattering::FASHION_CURVE, options),
+        Command::CifarCurve(options) => (&cifar::CURVE, options),
     };
     run::run(experiment, options)
 }

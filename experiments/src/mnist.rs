@@ -1,9 +1,4 @@
-//! MNIST: where it is, and what is declared about it.
-
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-
-use crate::failure::Failure;
+//! MNIST, and what has its form: its files, and what is declared about them.
 
 /// The training split is private, the test split is declared public. Mean and standard deviation of the pixels are the constants that
 /// everybody uses for MNIST. Somebody once computed them from the training split, so they count as public only because all the world knows
@@ -50,38 +45,10 @@ macro_rules! plan {
 }
 pub(crate) use plan;
 
-const FILES: [&str; 4] = [
+/// As published.
+pub(crate) const FILES: &[&str] = &[
     "train-images-idx3-ubyte.gz",
     "train-labels-idx1-ubyte.gz",
     "t10k-images-idx3-ubyte.gz",
     "t10k-labels-idx1-ubyte.gz",
 ];
-
-/// The folder with the four files; `root` is the value of `WHIT_DATA`. There is no default: nobody trains on data by accident.
-pub(crate) fn folder(root: Option<OsString>) -> Result<PathBuf, Failure> {
-    let root = root
-        .filter(|root| !root.is_empty())
-        .ok_or(Failure::NoData)?;
-    let folder = Path::new(&root).join("mnist");
-    match FILES.into_iter().find(|file| !folder.join(file).is_file()) {
-        Some(file) => Err(Failure::Missing { folder, file }),
-        None => Ok(folder),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use whit_core::Fault;
-
-    #[test]
-    fn data_that_nobody_named_are_refused_with_what_to_set() {
-        for root in [None, Some(OsString::new())] {
-            let failure = folder(root).expect_err("no folder");
-            assert_eq!(failure.code(), "data_not_set");
-            assert!(failure.suggestion().contains("WHIT_DATA"));
-        }
-        let failure = folder(Some("no-such-folder".into())).expect_err("not there");
-        assert_eq!(failure.code(), "data_missing");
-    }
-}

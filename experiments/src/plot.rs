@@ -10,19 +10,21 @@ use crate::report::Spread;
 use crate::run::{Outcome, Point};
 
 /// The size of a plot.
-const PIXELS: (u32, u32) = (900, 640);
+pub(crate) const PIXELS: (u32, u32) = (900, 640);
 
 /// One colour for each setting.
-const COLOURS: [RGBColor; 3] = [
+pub(crate) const COLOURS: [RGBColor; 5] = [
     RGBColor(10, 70, 150),
     RGBColor(200, 80, 20),
     RGBColor(30, 140, 70),
+    RGBColor(120, 60, 150),
+    RGBColor(110, 110, 110),
 ];
 
 /// A line with what surrounds it.
 struct Band<'a> {
     name: &'a str,
-    asked: f64,
+    asked: Option<f64>,
     points: Vec<(f64, Spread)>,
 }
 
@@ -126,22 +128,22 @@ fn draw(title: &str, (x, y): (Axis, Axis), bands: &[Band<'_>]) -> Option<String>
             let there = seen.iter().map(|(x, spread)| (*x, spread.highest));
             let back = seen.iter().rev().map(|(x, spread)| (*x, spread.lowest));
             let around: Vec<(f64, f64)> = there.chain(back).collect();
-            let asked = [
-                (x.range[0], band.asked * 100.0),
-                (x.range[1], band.asked * 100.0),
-            ];
             chart
                 .draw_series([Polygon::new(around, colour.mix(0.25).filled())])
                 .ok()?;
-            chart
-                .draw_series([PathElement::new(asked, colour.mix(0.6).stroke_width(1))])
-                .ok()?;
+            let mut label = band.name.to_owned();
+            if let Some(asked) = band.asked.map(|asked| 100.0 * asked) {
+                label += &format!(", asked: {asked:.1} %");
+                let ends = [(x.range[0], asked), (x.range[1], asked)];
+                let line = PathElement::new(ends, colour.mix(0.6).stroke_width(1));
+                chart.draw_series([line]).ok()?;
+            }
             let style = colour.stroke_width(3);
             let mean = seen.iter().map(|(x, spread)| (*x, spread.mean));
             chart
                 .draw_series(LineSeries::new(mean, style))
                 .ok()?
-                .label(format!("{}, asked: {:.1} %", band.name, 100.0 * band.asked))
+                .label(label)
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], style));
         }
         chart
@@ -169,7 +171,7 @@ mod tests {
         });
         Band {
             name: "epsilon 1",
-            asked: 0.9,
+            asked: Some(0.9),
             points: points.collect(),
         }
     }

@@ -39,6 +39,11 @@ impl Progress {
         self.accuracy = Some(accuracy);
     }
 
+    /// These steps were taken by a run before, and say nothing about how fast this one is.
+    pub(crate) fn skip(&mut self, steps: u64) {
+        self.steps_total = self.steps_total.saturating_sub(steps);
+    }
+
     /// One more step was taken.
     pub(crate) fn step(&mut self, seed: u64, step: u64, steps: u64) {
         self.steps_done += 1;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Goal};
 use crate::failure::Failure;
-use crate::plot;
 use crate::run::Outcome;
+use crate::{budget, plot};
 
 /// What there is.
 pub(crate) fn list(experiments: &[&Experiment]) -> String {
@@ -35,9 +35,13 @@ pub(crate) fn table(experiment: &Experiment, outcomes: &[Outcome]) -> String {
             percent(spread.mean),
             spread.deviation.map_or("unknown".into(), percent),
             outcome.setting.goal.words(),
-            match outcome.setting.goal.is_met(spread.mean) {
-                true => "yes",
-                false => "no",
+            match (
+                outcome.setting.goal,
+                outcome.setting.goal.is_met(spread.mean)
+            ) {
+                (Goal::Shown, _) => "",
+                (_, true) => "yes",
+                (_, false) => "no",
             },
         );
     }
@@ -84,12 +88,16 @@ pub(crate) fn write(
         why: why.to_string(),
     };
     std::fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
-    for (ending, text) in [
+    let mut files = vec![
         (".md", Some(table(experiment, outcomes))),
         (".csv", Some(csv(outcomes))),
         ("-steps.svg", plot::over_steps(experiment, outcomes)),
         ("-epsilon.svg", plot::over_epsilon(experiment, outcomes)),
-    ] {
+    ];
+    if !experiment.beside.is_empty() {
+        files.push(("-budget.svg", budget::over_budget(experiment, outcomes)));
+    }
+    for (ending, text) in files {
         let path = out.join(format!("{}{ending}", experiment.name));
         let text = text.ok_or_else(|| unwritable(&path, &"it could not be drawn"))?;
         #[expect(clippy::disallowed_methods, reason = "a door writes files")]
@@ -113,7 +121,7 @@ fn csv(outcomes: &[Outcome]) -> String {
     text
 }
 
-fn finals(outcome: &Outcome) -> Vec<f64> {
+pub(crate) fn finals(outcome: &Outcome) -> Vec<f64> {
     let trained = outcome.trained.iter();
     trained.map(|trained| trained.accuracy()).collect()
 }

@@ -3,15 +3,16 @@
 use std::path::Path;
 use std::time::Instant;
 
-use whit_learn::data::{Audience, Dataset, load_private, load_public};
+use whit_learn::data::{Audience, Dataset, load_private};
 use whit_learn::{Payment, Plan, Recipe, Uncharged};
 use whit_mechanism::OsEntropy;
 
 use crate::Options;
 use crate::experiment::{Experiment, Setting};
 use crate::failure::Failure;
+use crate::kept::{Kept, Model};
 use crate::progress::Progress;
-use crate::{mnist, report};
+use crate::{folder, report};
 
 /// How often a model is evaluated in a run: the points of a line.
 const POINTS: u64 = 20;
@@ -26,6 +27,22 @@ pub(crate) struct Trained {
 }
 
 impl Trained {
+    /// As it was kept.
+    fn kept(seed: u64, model: &Model) -> Self {
+        Self {
+            seed,
+            accuracies: model.accuracies.clone(),
+            seconds: model.seconds,
+        }
+    }
+
+    fn model(&self) -> Model {
+        Model {
+            seconds: self.seconds,
+            accuracies: self.accuracies.clone(),
+        }
+    }
+
     /// After the last step. Never the best of several.
     pub(crate) fn accuracy(&self) -> f64 {
         self.accuracies.last().copied().unwrap_or(f64::NAN)
@@ -67,6 +84,12 @@ impl Outcome {
             points,
             trained: Vec::new(),
         })
+    }
+
+    /// The public data, as the network sees them.
+    fn test(&self, folder: &Path, options: &Options) -> Result<Dataset, Failure> {
+        let test = self.recipe.load_test(folder, options.threads)?;
+        test.ok_or(Failure::NoTest)
     }
 
     /// One more model.
@@ -113,9 +136,10 @@ fn points(steps: u64) -> impl Iterator<Item = u64> {
     (1..=count).map(move |index| index * steps / count)
 }
 
-/// Trains everything; what is there is written after each model, so that a long run can be stopped. Gives the tables.
+/// Trains everything that is not there yet; what is there is written after each model, so that a long run can be stopped, and goes on where it was. Gives the tables.
 pub(crate) fn run(experiment: &'static Experiment, options: &Options) -> Result<String, Failure> {
-    let folder = mnist::folder(std::env::var_os("WHIT_DATA"))?;
+    let folder = folder::find(std::env::var_os("WHIT_DATA"), experiment)?;
+    let mut kept = Kept::open(options.out.as_deref(), experiment.name)?;
     let mut outcomes = Vec::new();
     for setting in experiment.settings {
         outcomes.push(Outcome::new(setting)?);
@@ -123,22 +147,31 @@ pub(crate) fn run(experiment: &'static Experiment, options: &Options) -> Result<
     let steps: u64 = outcomes.iter().map(|outcome| outcome.plan.steps()).sum();
     let mut progress = Progress::new(steps * options.seeds.get(), options.seeds.get());
     for index in 0..outcomes.len() {
-        let outcome = &outcomes[index];
-        let test = match &outcome.recipe.test {
-            Some(test) => {
-                let loaded = load_public(test, &folder)?;
-                outcome.recipe.prepared(loaded, options.threads)?
-            }
-            None => return Err(Failure::NoTest),
-        };
+        // Loaded for the first model that is not there.
+        let mut test = None;
         for seed in 0..options.seeds.get() {
-            let site = Site {
-                folder: &folder,
-                test: &test,
-                options,
+            let outcome = &outcomes[index];
+            let name = outcome.setting.recipe(seed)?.run(&outcome.plan).name();
+            let trained = match kept.model(&name, outcome.points.len()) {
+                Some(model) => {
+                    progress.skip(outcome.plan.steps());
+                    Trained::kept(seed, model)
+                }
+                None => {
+                    let site = Site {
+                        folder: &folder,
+                        test: match &test {
+                            Some(test) => test,
+                            None => test.insert(outcome.test(&folder, options)?),
+                        },
+                        options,
+                    };
+                    let trained = outcome.train(seed, &site, &mut progress)?;
+                    kept.keep(name, trained.model())?;
+                    progress.finished(experiment.settings[index].name, &trained);
+                    trained
+                }
             };
-            let trained = outcomes[index].train(seed, &site, &mut progress)?;
-            progress.finished(experiment.settings[index].name, &trained);
             outcomes[index].trained.push(trained);
             if let Some(out) = &options.out {
                 report::write(experiment, &outcomes, out)?;
@@ -184,8 +217,9 @@ mod tests {
                     .expect("it fits")
                     .expect("shape and classes are declared");
                 let parameters = whit_learn::model::parameters(architecture.layers());
-                // The one of Opacus' example, the same with two norms, and the one with twice as many filters and units.
-                assert!([26_010, 26_106, 101_162].contains(&parameters));
+                // The one of Opacus' example, the same with two norms, the one with twice as many filters and units; linear models of grey
+                // pictures and of colours, and the CNN on features.
+                assert!([26_010, 26_106, 101_162, 39_700, 77_770, 36_106].contains(&parameters));
             }
         }
     }

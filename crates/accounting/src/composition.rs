@@ -221,6 +221,26 @@ impl Composition {
         }
     }
 
+    /// Upper bounds of delta at several epsilons, by engines that are made once. Not for tables, which would have to be taken both ways round.
+    pub(crate) fn deltas_upper(&self, epsilons: &[f64]) -> Result<Vec<f64>> {
+        if self
+            .steps
+            .iter()
+            .any(|(step, _)| matches!(step, Step::Tabulated { .. }))
+        {
+            return Err(Error::NoEngine { what: "a table" });
+        }
+        let mut found = vec![0.0_f64; epsilons.len()];
+        let ways = [Way::Forth, Way::Back];
+        for way in &ways[..if self.symmetric() { 1 } else { 2 }] {
+            let mut engine = Engine::new(self.lowered(Side::Upper, *way, *way)?)?;
+            for (found, &epsilon) in found.iter_mut().zip(epsilons) {
+                *found = found.max(engine.delta(epsilon).0.upper());
+            }
+        }
+        Ok(found)
+    }
+
     /// The largest loss, where an answer leaves room for it.
     fn pure_if_wide(&self, answer: Answer) -> Option<Answer> {
         let finite = !self.steps.iter().any(|(step, _)| unbounded(step));

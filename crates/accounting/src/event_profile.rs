@@ -2,9 +2,10 @@
 //! [`price()`] gives what is charged. Here is the whole profile: [`delta()`] at an epsilon, [`epsilon()`] at a delta, each between a bound that
 //! no mechanism of the event's description exceeds and one that some mechanism of it reaches; and the [`composition()`] that answers more.
 
-use whit_core::{Delta, Epsilon, Event, Mechanism, round};
+use whit_core::{Delta, Epsilon, Event, Mechanism, Neighbours, round};
 
 use crate::approximate::split;
+use crate::best_of::{self, BEST_OF, Search};
 use crate::bound::{PURE, ZCDP};
 use crate::close::{idealize, slack};
 use crate::event_steps::{Steps, steps};
@@ -55,9 +56,17 @@ pub fn epsilon(event: &Event, delta: Delta) -> Result<Answer> {
         });
     }
     let paid = price(event, delta)?;
-    let least = lower
-        .and_then(ask)
-        .map_or(0.0, |answer| answer.bounds.lower());
+    let least = match Search::of(&ideal) {
+        // With a score that is always the same, the best run is any run.
+        Some(search) if distance == 0.0 => search?.one().map_or(0.0, |run| {
+            let run = Event::new(event.neighbours(), run.clone());
+            epsilon(&run, delta).map_or(0.0, |answer| answer.bounds.lower())
+        }),
+        Some(_) => 0.0,
+        None => lower
+            .and_then(ask)
+            .map_or(0.0, |answer| answer.bounds.lower()),
+    };
     Ok(between(least, paid.epsilon, paid.theorem))
 }
 
@@ -75,6 +84,15 @@ fn between(lower: f64, upper: Epsilon, theorem: &'static str) -> Answer {
 pub fn delta(event: &Event, epsilon: Epsilon) -> Result<Answer> {
     check_relation(event.mechanism(), event.neighbours())?;
     let (ideal, distance) = idealize(event.mechanism());
+    if let Some(search) = Search::of(&ideal) {
+        let found = best_of::delta_upper(&search?, event.neighbours(), epsilon)?;
+        let upper = round::add_up(found, slack(epsilon.value(), distance)).min(1.0);
+        return Ok(Answer {
+            bounds: Bracket::new(0.0, upper),
+            engine: "profile",
+            theorem: BEST_OF[usize::from(distance > 0.0)],
+        });
+    }
     let ask = |side: Side| -> Result<(Bracket, Answer)> {
         let unknown = || Error::NoEngine {
             what: "an event of this kind",
@@ -109,6 +127,42 @@ pub fn delta(event: &Event, epsilon: Epsilon) -> Result<Answer> {
         bounds: Bracket::new(lower.min(upper.upper()), upper.upper()),
         ..answer
     })
+}
+
+/// Upper bounds of `δ(ε)` at several epsilons, for a mechanism that is no search. Engines are made once for all of them.
+pub(crate) fn deltas_upper(
+    mechanism: &Mechanism,
+    neighbours: Neighbours,
+    epsilons: &[f64],
+) -> Result<Vec<f64>> {
+    check_relation(mechanism, neighbours)?;
+    let (ideal, distance) = idealize(mechanism);
+    let composed = steps(&ideal, Side::Upper, neighbours);
+    let distance = composed
+        .as_ref()
+        .map_or(distance, |found| round::add_up(distance, found.distance));
+    let composed = composed.map(|found| match found.steps.is_empty() {
+        true => Ok(vec![0.0; epsilons.len()]),
+        false => Composition::new(neighbours, found.steps)?.deltas_upper(epsilons),
+    });
+    let mut found = Vec::with_capacity(epsilons.len());
+    for (i, &epsilon) in epsilons.iter().enumerate() {
+        let exact = match &composed {
+            Some(Ok(deltas)) => Ok(round::add_up(deltas[i], slack(epsilon, distance)).min(1.0)),
+            Some(Err(error)) => Err(error.clone()),
+            None => Err(Error::NoEngine {
+                what: "an event of this kind",
+            }),
+        };
+        let known = delta_by_notions(&ideal, distance, Epsilon::new(epsilon)?);
+        found.push(match (exact, known) {
+            (Ok(exact), Ok(known)) => exact.min(known.0.upper()),
+            (Ok(exact), Err(_)) => exact,
+            (Err(_), Ok(known)) => known.0.upper(),
+            (Err(error), Err(_)) => return Err(error),
+        });
+    }
+    Ok(found)
 }
 
 /// `δ_A + δ(ε - ε_A) + (1 + e^ε)τ`: what parts with a delta of their own add by basic composition, the rest as pure or as concentrated

@@ -7,6 +7,7 @@
 //! - [`budget`]: costs and caps in whole numbers, pure and concentrated, for questions that depend on past answers.
 //! - [`reserve`]: a permit for one event, once a journal has kept its cost.
 //! - [`interpret`]: what a guarantee means for one person, and for a group.
+//! - [`best_of`]: what it costs to choose the best of several runs.
 //! - [`calibrate`]: the least noise whose price stays within a target.
 //!
 //! **Every cost is a proven upper bound of the true one**, rounding errors included; every grant is rounded down. What
@@ -29,6 +30,9 @@ pub mod advanced;
 mod allocation;
 mod approximate;
 mod atoms;
+pub mod best_of;
+mod best_of_profile;
+mod best_of_renyi;
 mod bound;
 mod bounded_range;
 mod bracket;
@@ -80,6 +84,7 @@ mod notion;
 pub mod odometer;
 mod optimal;
 mod pair;
+pub mod pate;
 mod pld;
 mod pld_layout;
 mod price;

@@ -248,9 +248,13 @@ fn quantile_end(s: f64) -> Bracket {
     )
 }
 
-/// About where `S` is `s <= 1/2`, by Newton's rule on `ln S`, whose slope is `-1/m`.
+/// About where `S` is `s <= 1/2`.
 pub(crate) fn quantile_guess(s: f64) -> f64 {
-    let ln = libm::log(s);
+    quantile_of_ln(libm::log(s))
+}
+
+/// About where `ln S` is `ln <= -ln 2`, by Newton's rule on `ln S`, whose slope is `-1/m`; also where `S` underflows.
+pub(crate) fn quantile_of_ln(ln: f64) -> f64 {
     let ln_root = 0.5 * libm::log(2.0 * PI);
     // S(x) is about e^(-x²/2)/(1 + x √(2π)/2 …): the start is within a tenth, and six steps square that away.
     let far = (-2.0 * (ln + std::f64::consts::LN_2)).max(0.0).sqrt();

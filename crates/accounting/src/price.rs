@@ -12,6 +12,7 @@
 use whit_core::{Delta, Epsilon, Event, Mechanism, Neighbours, round};
 
 use crate::approximate::split;
+use crate::best_of::{self, Search};
 use crate::bound::{Added, Bound, converted_bound, pure_bound};
 use crate::close::{idealize, slack};
 use crate::event_sampled;
@@ -64,7 +65,7 @@ pub(crate) fn check_relation(mechanism: &Mechanism, neighbours: Neighbours) -> R
         }
         Mechanism::Sampled { sampling, .. } => event_sampled::check_relation(sampling, neighbours),
         Mechanism::Close { inner, .. } => check_relation(inner, neighbours),
-        Mechanism::Composition(parts) => parts
+        Mechanism::Composition(parts) | Mechanism::BestOf { among: parts, .. } => parts
             .iter()
             .try_for_each(|part| check_relation(part, neighbours)),
         _ => Ok(()),
@@ -75,10 +76,33 @@ fn cheapest(event: &Event, delta: Delta) -> Result<Bound> {
     let (ideal, distance) = idealize(event.mechanism());
     let known = by_notions(&ideal, distance, delta);
     let neighbours = event.neighbours();
+    if let Some(search) = Search::of(&ideal) {
+        // What is only known as pure is not searched for a smaller epsilon at a delta that it does not need.
+        return match best_of::bound(&search?, distance, neighbours, delta) {
+            Ok(Some(found)) if is_worth(&found, known.as_ref().ok()) => Ok(found),
+            Ok(None) if delta > Delta::ZERO => known.map_err(|_| Error::Unbounded {
+                what: "epsilon of the best of several runs at this delta",
+            }),
+            Ok(_) => known,
+            Err(error) => known.or(Err(error)),
+        };
+    }
     match composed_bound(&ideal, distance, neighbours, delta, known.as_ref().ok()) {
         Some(composed) => Ok(composed),
         None => known,
     }
+}
+
+/// Is a bound that spends delta cheaper than what is known?
+fn is_worth(found: &Bound, known: Option<&Bound>) -> bool {
+    known.is_none_or(|known| {
+        let share = if known.delta < found.delta {
+            WORTH_A_DELTA
+        } else {
+            1.0
+        };
+        found.epsilon.value() < known.epsilon.value() * share
+    })
 }
 
 /// Of a pure mechanism, delta is not spent for less than this share of its epsilon.

@@ -19,11 +19,14 @@
 //! says, and so does what has an epsilon and a delta of exactly zero. A concentrated loss of exactly zero is no loss: no
 //! divergence means equal distributions.
 //!
+//! **The best of a random number of pure runs** is pure: the proof stands in `best_of.rs`.
+//!
 //! Gaussian noise, discrete, sampled or neither, has unbounded loss as soon as one output can move, and a mechanism that is only close to
 //! another inherits its guarantee up to a slack; these, and whatever has a delta or a concentrated loss, are refused here.
 
 use whit_core::{Epsilon, Mechanism, Probability, Ratio, round};
 
+use crate::best_of::Search;
 use crate::logarithm::log1p_ratio_up;
 use crate::{Error, Result, event_sampled};
 
@@ -67,6 +70,9 @@ pub fn epsilon(mechanism: &Mechanism) -> Result<Epsilon> {
         Mechanism::Sampled { .. } if event_sampled::Run::read(mechanism)?.is_nothing() => {
             Ok(Epsilon::ZERO)
         }
+        Mechanism::BestOf { .. } => Search::of(mechanism)
+            .unwrap_or(Err(Error::Empty))
+            .and_then(|search| search.pure()),
         Mechanism::DiscreteGaussian { .. }
         | Mechanism::Gaussian { .. }
         | Mechanism::Sampled { .. }

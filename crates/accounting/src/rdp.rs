@@ -144,7 +144,7 @@ const COARSE_STEPS: u32 = 45;
 const FINE_STEPS: u32 = 30;
 
 /// The least value over orders, as far as a coarse grid and a golden section find it.
-fn best_order(mut value: impl FnMut(f64) -> f64) -> AtOrder {
+pub(crate) fn best_order(mut value: impl FnMut(f64) -> f64) -> AtOrder {
     let (low, high) = (OFFSETS.0.ln(), OFFSETS.1.ln());
     let mut best = AtOrder {
         value: f64::INFINITY,

@@ -67,6 +67,14 @@ pub fn rho(mechanism: &Mechanism) -> Result<Rho> {
         Mechanism::DiscreteLaplace { .. }
         | Mechanism::RandomizedResponse { .. }
         | Mechanism::Pure { .. } => of_pure(mechanism),
+        // Its divergences are not in proportion to their orders: only where it is pure there is a number for all of them.
+        Mechanism::BestOf { .. } => of_pure(mechanism).map_err(|error| match error {
+            Error::NoGuarantee { .. } => Error::NoGuarantee {
+                mechanism: pure::name(mechanism),
+                notion: "concentrated loss",
+            },
+            other => other,
+        }),
         Mechanism::BoundedRange { .. } => {
             bounded(bounded_range::rho_upper(pure::epsilon(mechanism)?.value()))
         }

@@ -14,6 +14,11 @@ mod explain;
 mod init;
 mod ledger;
 mod outcome;
+mod pate;
+mod pate_aggregate;
+mod pate_plan;
+mod pate_plot;
+mod pate_result;
 mod place;
 mod plot;
 mod progress;
@@ -22,9 +27,11 @@ mod sheet;
 mod stats;
 mod table;
 mod train;
+mod train_fit;
 mod train_plan;
 mod train_plot;
 mod train_result;
+mod train_search;
 mod train_watch;
 
 use std::ffi::OsString;
@@ -73,6 +80,8 @@ Examples:
       What many noisy answers cost together.
   whit train plan.toml --dry-run
       What training a model would cost; without --dry-run, the model.
+  whit pate plan --epsilon 2 --delta 1e-5 --queries 640
+      Noise for the votes of teachers; whit pate aggregate turns votes into labels.
 
 Exit codes:
   0  answered
@@ -92,6 +101,7 @@ enum Command {
     Explain(explain::Arguments),
     Account(account::Arguments),
     Train(train::Arguments),
+    Pate(pate::Arguments),
 }
 
 /// How to print, as it is asked for.
@@ -188,6 +198,7 @@ fn run(arguments: Vec<OsString>, unanswered: &mut bool) -> Result<String, Failur
             Command::Explain(arguments) => explain::run(arguments, format.format()?),
             Command::Account(arguments) => account::run(arguments, format.format()?, unanswered),
             Command::Train(arguments) => train::run(arguments, format.format()?),
+            Command::Pate(arguments) => pate::run(arguments, format.format()?),
         },
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(error.to_string()),

@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 use whit::session::{Desk, Order, Quoted, quote_unopened, rehearse_run};
 use whit::{Failure, OsEntropy};
 use whit_learn::checkpoint::Place;
-use whit_learn::data::{Audience, load_private, load_public};
+use whit_learn::data::{Audience, load_private};
 use whit_learn::model::Architecture;
 use whit_learn::{Payment, Plan, Recipe, Summary, Trainer, Uncharged};
 
 use crate::account::{down, plain, up};
 use crate::catalogued::Catalogued;
-use crate::train_plan::{Asked, check, find, read};
+use crate::train_plan::{Asked, Read, check, find, read};
 use crate::train_result::{Finished, Paid, Start, charged};
 use crate::train_watch::{SHOWN, Watch};
-use crate::{Format, query, table};
+use crate::{Format, query, table, train_fit, train_search};
 
 /// Trains a model with differential privacy, as a plan says.
 ///
@@ -28,10 +28,16 @@ use crate::{Format, query, table};
 /// [plan] how examples are drawn, how far each one's gradient is clipped and how much noise is added, or which epsilon to keep, and
 /// [optimizer] what becomes of the noisy sums. Loss and accuracy are shown of the public data in [test], and of nothing else.
 ///
+/// Classical models (kind naive_bayes, linear_regression, k_means, pca, forest, boosted_stumps) are fitted at once: [bounds] says where the values of
+/// each column lie, and [plan] has an epsilon and a delta, which may be 0. They become model.json and card.md.
+///
 /// With --dry-run no row is read, at most the header of a file: the plan is checked and priced, and for a private table of a catalog it is told what would be charged and whether there
 /// is room for it; nothing is charged or made. Else the run is written to a folder: model.safetensors, model.onnx where its
 /// layers allow it, card.md with the guarantee, curve.csv and plots. If the run is stopped, the same command goes on with it; steps that
 /// were begun and lost stay spent.
+///
+/// With [search] and [validation] the plan is a search: a random number of runs, each with numbers that it draws from lists, of which the best on public
+/// data is kept. Its price is that of the choice. How many runs there were is not told, and a search that was stopped cannot go on.
 ///
 /// If the data are a private table of a catalog, the whole run is charged to its ledger before a row is read, and one row of each unit is
 /// trained on. A run that goes on pays nothing more; a new one, in another folder, does.
@@ -40,10 +46,10 @@ use crate::{Format, query, table};
 pub(crate) struct Arguments {
     /// The plan
     #[arg(value_name = "PLAN.toml")]
-    plan: PathBuf,
+    pub(crate) plan: PathBuf,
     /// Check and price the plan, and read no row
     #[arg(long)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Where to write the model; else a folder beside the plan, named as the plan is without its ending
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -52,21 +58,41 @@ pub(crate) struct Arguments {
     threads: Option<NonZeroUsize>,
     /// After how many steps the run is kept on disk; else twenty times in all
     #[arg(long, value_name = "STEPS")]
-    keep_every: Option<NonZeroUsize>,
+    pub(crate) keep_every: Option<NonZeroUsize>,
     /// The catalog of the data; else whit.toml in the folder of the data or above it
     #[arg(long, value_name = "WHIT.TOML")]
-    catalog: Option<PathBuf>,
+    pub(crate) catalog: Option<PathBuf>,
     /// The ledger of catalogued data; else where the catalog says
     #[arg(long, value_name = "PATH")]
-    ledger: Option<PathBuf>,
+    pub(crate) ledger: Option<PathBuf>,
     /// Who trains, and is charged besides the data set, if the data are catalogued
     #[arg(long, value_name = "NAME")]
-    analyst: Option<String>,
+    pub(crate) analyst: Option<String>,
 }
 
 impl Arguments {
+    /// What paths of the plan are relative to.
+    pub(crate) fn folder(&self) -> &Path {
+        self.plan.parent().unwrap_or(Path::new(""))
+    }
+
+    /// What was said about a ledger.
+    pub(crate) fn asked(&self) -> Asked<'_> {
+        Asked {
+            catalog: self.catalog.as_deref(),
+            ledger: self.ledger.as_deref(),
+            analyst: self.analyst.as_deref(),
+            dry_run: self.dry_run,
+        }
+    }
+
+    pub(crate) fn threads(&self) -> NonZeroUsize {
+        self.threads
+            .unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
+    }
+
     /// Where the model is written.
-    fn out(&self) -> PathBuf {
+    pub(crate) fn out(&self) -> PathBuf {
         match &self.out {
             Some(out) => out.clone(),
             None => self.plan.with_extension(""),
@@ -104,19 +130,35 @@ A plan:
   delta = 1e-6
   [optimizer]
   kind = \"sgd\"
-  rate = 0.5";
+  rate = 0.5
+
+A plan of a classical model:
+  [data]
+  path = \"people.csv\"
+  label = \"income\"
+  classes = [\"<=50K\", \">50K\"]
+  columns = [\"age\", \"sex\"]
+  categories = { sex = [\"Female\", \"Male\"] }
+  [bounds]
+  age = [17, 90]
+  [model]
+  kind = \"naive_bayes\"
+  [plan]
+  epsilon = 1.0
+  delta = 1e-6";
 
 pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failure> {
-    let recipe = read(&arguments.plan)?;
-    let plan = recipe.plan()?;
-    let folder = arguments.plan.parent().unwrap_or(Path::new(""));
-    let asked = Asked {
-        catalog: arguments.catalog.as_deref(),
-        ledger: arguments.ledger.as_deref(),
-        analyst: arguments.analyst.as_deref(),
-        dry_run: arguments.dry_run,
+    let recipe = match read(&arguments.plan)? {
+        Read::Steps(recipe) => *recipe,
+        Read::Fit(recipe) => return train_fit::run(&recipe, &arguments, format),
     };
-    let found = find(&recipe, folder, &asked)?;
+    if recipe.search.is_some() {
+        return train_search::run(&recipe, &arguments, format);
+    }
+    let plan = recipe.plan()?;
+    let folder = arguments.folder();
+    let public = (&recipe.data, recipe.test.as_ref());
+    let found = find(public, folder, &arguments.asked())?;
     check(&recipe, &plan, folder, found.is_some())?;
     let job = Job {
         recipe: &recipe,
@@ -127,12 +169,7 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
     if arguments.dry_run {
         return job.price(found, format);
     }
-    let public = recipe.test.as_ref();
-    let public = public.map(|test| {
-        let loaded = load_public(test, folder)?;
-        Ok::<_, Failure>(recipe.prepared(loaded, job.threads())?)
-    });
-    let public = public.transpose()?;
+    let public = recipe.load_test(folder, job.threads())?;
     let out = arguments.out();
     let Ready {
         mut trainer,
@@ -237,9 +274,7 @@ impl Job<'_> {
     }
 
     fn threads(&self) -> NonZeroUsize {
-        self.arguments
-            .threads
-            .unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
+        self.arguments.threads()
     }
 
     fn interval(&self) -> NonZeroUsize {
@@ -322,7 +357,7 @@ impl Job<'_> {
 }
 
 /// For how many such runs there is room, or why for none.
-fn room(quoted: &Quoted) -> String {
+pub(crate) fn room(quoted: &Quoted) -> String {
     match (&quoted.objection, quoted.room) {
         (Some(why), _) => format!("for no such run: {why}"),
         (None, _) if quoted.goes_on => {

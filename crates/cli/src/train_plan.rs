@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use whit::Failure;
-use whit::session::is_same_file;
-use whit_learn::{Plan, Recipe};
+use whit_learn::classical::{FitRecipe, Kind};
+use whit_learn::data::Declaration;
+use whit_learn::{Plan, Recipe, SearchPlan};
 
 use crate::catalogued::{self, Catalogued};
 
@@ -17,8 +18,14 @@ pub(crate) struct Asked<'a> {
     pub(crate) dry_run: bool,
 }
 
+/// A plan of steps, or of one fit.
+pub(crate) enum Read {
+    Steps(Box<Recipe>),
+    Fit(Box<FitRecipe>),
+}
+
 #[expect(clippy::disallowed_methods, reason = "a door opens files")]
-pub(crate) fn read(path: &Path) -> Result<Recipe, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Read, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::invalid(
             "plan_not_read",
@@ -26,7 +33,16 @@ pub(crate) fn read(path: &Path) -> Result<Recipe, Failure> {
             "give the path of a TOML file; whit train --help shows one",
         )
     })?;
-    toml::from_str(&text).map_err(|error| {
+    let kind = toml::from_str::<toml::Table>(&text).ok();
+    let kind = kind
+        .as_ref()
+        .and_then(|plan| plan.get("model")?.get("kind")?.as_str());
+    let read = match kind.and_then(Kind::of) {
+        Some(_) => toml::from_str(&text)
+            .map(|recipe: FitRecipe| Read::Fit(Box::new(recipe.read_as_meant()))),
+        None => toml::from_str(&text).map(|recipe| Read::Steps(Box::new(recipe))),
+    };
+    read.map_err(|error| {
         let place = match error.span() {
             Some(span) => {
                 let before = text.get(..span.start).unwrap_or_default();
@@ -49,7 +65,10 @@ fn in_words(message: &str) -> String {
         ("struct LayerDescription", layer),
         ("struct PlanSection", "a section [plan]"),
         ("struct OptimizerSection", "a section [optimizer]"),
+        ("struct SearchSection", "a section [search]"),
         ("struct Declaration", "a section such as [data]"),
+        ("struct ModelSection", "a section [model]"),
+        ("struct BudgetSection", "a section [plan]"),
         ("struct Model", "a section [model]"),
         ("expected u64", "expected a whole number from 0 on"),
         ("expected u32", "expected a whole number from 0 on"),
@@ -84,29 +103,52 @@ pub(crate) fn check(
     }?)
 }
 
+/// The same for a search.
+pub(crate) fn check_search(
+    recipe: &Recipe,
+    search: &SearchPlan,
+    folder: &Path,
+    is_catalogued: bool,
+) -> Result<(), Failure> {
+    Ok(match is_catalogued {
+        true => recipe.check_search_unopened(search, folder),
+        false => recipe.check_search_unread(search, folder),
+    }?)
+}
+
+/// Refuses public data that a catalog protects. That they are not the data themselves is checked with the rest of the plan.
+pub(crate) fn check_public(
+    (section, code): (&str, &'static str),
+    public: &Declaration,
+    folder: &Path,
+    asked: &Asked<'_>,
+) -> Result<(), Failure> {
+    for path in public.files(folder) {
+        if catalogued::protects(&path, asked.catalog)?.is_some() {
+            return Err(Failure::refused(
+                code,
+                &format!("the file {path:?} of [{section}] is private"),
+                &format!(
+                    "give data in [{section}] that are public, and none of the private ones, or leave [{section}] out"
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The private table that the data are, if a catalog says so. Then a ledger is charged, and there is no way around: not for the labels, nor
 /// by calling the same rows public.
 pub(crate) fn find(
-    recipe: &Recipe,
+    (declared, test): (&Declaration, Option<&Declaration>),
     folder: &Path,
     asked: &Asked<'_>,
 ) -> Result<Option<Catalogued>, Failure> {
-    let data = folder.join(&recipe.data.path);
-    if let Some(test) = &recipe.test {
-        let label = test.label.as_deref().map(Path::new);
-        let public = [Some(test.path.as_path()), label].into_iter().flatten();
-        for path in public.map(|path| folder.join(path)) {
-            let private = catalogued::protects(&path, asked.catalog)?.is_some();
-            if private || is_same_file(&path, &data) {
-                return Err(Failure::refused(
-                    "test_private",
-                    &format!("the file {path:?} of [test] is private"),
-                    "give data in [test] that are public, and none of the private ones, or leave [test] out",
-                ));
-            }
-        }
+    let data = folder.join(&declared.path);
+    if let Some(test) = test {
+        check_public(("test", "test_private"), test, folder, asked)?;
     }
-    let label = recipe.data.label.as_deref();
+    let label = declared.label.as_deref();
     if let Some(label) = label
         && let Some(found) = catalogued::protects(&folder.join(label), asked.catalog)?
     {

@@ -8,7 +8,7 @@ use serde_json::json;
 use whit::Failure;
 use whit::session::{Charge, Remaining};
 use whit_learn::card::{Card, Guarantee, Training};
-use whit_learn::checkpoint::Place;
+use whit_learn::checkpoint::{Place, Run};
 use whit_learn::curve::History;
 use whit_learn::evaluate::Evaluation;
 use whit_learn::model::{Architecture, tensors};
@@ -82,40 +82,20 @@ impl Finished<'_> {
         let unit = self.unit();
         let guarantee =
             format!("epsilon {epsilon_upper} at delta {delta}, {relation} for one {unit}");
-        let notes = BTreeMap::from([("privacy".to_owned(), guarantee.clone())]);
-        let tensors = tensors(self.architecture.layers());
-        let weights = Weights::write(&tensors, &self.parameters, &notes).ok_or_else(|| {
-            Failure::bug(
-                "weights",
-                "the model's tensors do not hold its parameters",
-                "please report this with the plan",
-            )
-        })?;
-        // Somebody may have put a card there meanwhile. The run's own is written first: beside it all others are its own, too.
-        Place::is_own(out, &self.recipe.run(self.plan))?;
-        let mut files = Vec::new();
+        let model = ModelFiles {
+            recipe: self.recipe,
+            architecture: self.architecture,
+            parameters: &self.parameters,
+            guarantee,
+            card: self.card(),
+        };
+        let mut files = model.write(out, &self.recipe.run(self.plan))?;
         // Curves tell what was seen on the way: where no step was taken, nothing was.
         let stays = |name: &str| self.start == Start::AtTheEnd && out.join(name).exists();
-        let mut keep = |name: &str, bytes: &[u8]| {
-            if !(stays(name) && name == CURVE) {
-                write_file(&out.join(name), bytes)?;
-            }
-            files.push(name.to_owned());
-            Ok::<(), Failure>(())
-        };
-        keep("card.md", self.card().as_bytes())?;
-        keep("model.safetensors", &weights)?;
-        match self.recipe.onnx(
-            self.architecture,
-            &self.parameters,
-            &[("privacy", &guarantee)],
-        ) {
-            Ok(bytes) => keep("model.onnx", &bytes)?,
-            // Not every layer has a node there, nor have features, and the weights are in the other file.
-            Err(OnnxError::Layer { .. } | OnnxError::Features) => {}
-            Err(error) => return Err(error.into()),
+        if !stays(CURVE) {
+            write_file(&out.join(CURVE), self.history.csv().as_bytes())?;
         }
-        keep(CURVE, self.history.csv().as_bytes())?;
+        files.push(CURVE.to_owned());
         for chart in self.history.charts(self.title()) {
             let word = chart
                 .y
@@ -241,6 +221,48 @@ impl Finished<'_> {
     }
 }
 
+/// A model and its card.
+pub(crate) struct ModelFiles<'a> {
+    pub(crate) recipe: &'a Recipe,
+    pub(crate) architecture: &'a Architecture,
+    pub(crate) parameters: &'a [f32],
+    pub(crate) guarantee: String,
+    pub(crate) card: String,
+}
+
+impl ModelFiles<'_> {
+    /// Writes them to the folder of a run, and says what was written.
+    pub(crate) fn write(&self, out: &Path, run: &Run) -> Result<Vec<String>, Failure> {
+        let notes = BTreeMap::from([("privacy".to_owned(), self.guarantee.clone())]);
+        let tensors = tensors(self.architecture.layers());
+        let weights = Weights::write(&tensors, self.parameters, &notes).ok_or_else(|| {
+            Failure::bug(
+                "weights",
+                "the model's tensors do not hold its parameters",
+                "please report this with the plan",
+            )
+        })?;
+        // Somebody may have put a card there meanwhile. The run's own is written first: beside it all others are its own, too.
+        Place::is_own(out, run)?;
+        let mut files = Vec::new();
+        let mut keep = |name: &str, bytes: &[u8]| {
+            write_file(&out.join(name), bytes)?;
+            files.push(name.to_owned());
+            Ok::<(), Failure>(())
+        };
+        keep("card.md", self.card.as_bytes())?;
+        keep("model.safetensors", &weights)?;
+        let notes = [("privacy", self.guarantee.as_str())];
+        match self.recipe.onnx(self.architecture, self.parameters, &notes) {
+            Ok(bytes) => keep("model.onnx", &bytes)?,
+            // Not every layer has a node there, nor have features, and the weights are in the other file.
+            Err(OnnxError::Layer { .. } | OnnxError::Features) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(files)
+    }
+}
+
 /// What was charged, for people.
 pub(crate) fn charged(charge: &Charge, resumed: bool) -> Option<(String, String)> {
     let text = match (resumed, query::adds(charge)) {
@@ -252,11 +274,11 @@ pub(crate) fn charged(charge: &Charge, resumed: bool) -> Option<(String, String)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a door writes files")]
-fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     std::fs::write(path, bytes).map_err(|error| unwritable(path, &error))
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
+pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::invalid(
         "out_not_written",
         &format!("{path:?} cannot be written: {error}"),

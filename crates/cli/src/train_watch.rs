@@ -38,7 +38,10 @@ impl<'a> Watch<'a> {
             plan,
             public,
             history: History::new(),
-            prices: matches!(plan.summary().sampler, "poisson" | "shuffled" | "all"),
+            prices: matches!(
+                plan.summary().sampler,
+                "poisson" | "shuffled" | "all" | "cyclic_banded" | "cyclic_tree"
+            ),
             epsilon: None,
             evaluation: None,
             terminal: io::stderr().is_terminal(),

@@ -10,10 +10,10 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{Error, Neighbours, Probability, Ratio, Result, Sampling, Scale};
+use crate::{Error, Neighbours, Probability, Ratio, Repeats, Result, Sampling, Scale};
 
 /// The highest version this program writes and reads.
-pub const EVENT_VERSION: u16 = 2;
+pub const EVENT_VERSION: u16 = 3;
 
 /// One thing that was done to private data, for one neighbour relation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -110,7 +110,8 @@ pub enum Mechanism {
     /// So many `steps` of `inner`, each on the units that `sampling` draws for it; what is asked in a step may depend on the
     /// answers before. Sensitivities of `inner` are between samples that differ in one unit, by the relation of the event: under
     /// add/remove it is in one of them, under replace-one it is replaced. Under replace-one there is one thing more to vouch for:
-    /// leaving the unit out moves the vector at most *half* as far, as it does for sums of clipped vectors. (Since version 2.)
+    /// leaving the unit out moves the vector at most *half* as far, as it does for sums of clipped vectors (but for
+    /// [`Sampling::All`], which leaves nobody out). (Since version 2.)
     Sampled {
         /// Who takes part in which step.
         sampling: Sampling,
@@ -118,6 +119,15 @@ pub enum Mechanism {
         steps: u64,
         /// What is done in each of them.
         inner: Box<Mechanism>,
+    },
+    /// The best of several runs, by a score that is part of what a run gives. There are as many as `repeats` draws. Each is one of `among`, chosen by coins
+    /// of its own that do not look at the data, and knows nothing of the other runs. All that is released is the best run, with which of
+    /// `among` it was: not how many there were, and nothing of the others. (Since version 3.)
+    BestOf {
+        /// How the number of runs is drawn.
+        repeats: Repeats,
+        /// What a run may be, at least one.
+        among: Vec<Mechanism>,
     },
 }
 
@@ -175,9 +185,11 @@ impl Mechanism {
     /// The version in which the youngest mechanism in this came in.
     fn version(&self) -> u16 {
         match self {
-            Self::Gaussian { .. } | Self::Sampled { .. } => 2,
+            Self::BestOf { among, .. } => youngest(among).max(3),
+            Self::Gaussian { .. } => 2,
+            Self::Sampled { inner, .. } => inner.version().max(2),
             Self::Close { inner, .. } => inner.version(),
-            Self::Composition(parts) => parts.iter().map(Self::version).max().unwrap_or(1),
+            Self::Composition(parts) => youngest(parts),
             _ => 1,
         }
     }
@@ -188,6 +200,10 @@ impl Mechanism {
             single => vec![single],
         }
     }
+}
+
+fn youngest(parts: &[Mechanism]) -> u16 {
+    parts.iter().map(Mechanism::version).max().unwrap_or(1)
 }
 
 impl<'de> Deserialize<'de> for Event {
@@ -356,6 +372,48 @@ mod tests {
         assert_eq!(both.expect("one relation").version(), 2);
         let old = TRAINING.replace("\"version\":2", "\"version\":1");
         assert!(serde_json::from_str::<Event>(&old).is_err());
+    }
+
+    const SEARCH: &str = r#"{"version":3,"neighbours":"add_remove","mechanism":{"best_of":{"repeats":{"truncated_negative_binomial":{"eta_plus_one":"1/2","gamma":"1/10"}},"among":[{"pure":{"epsilon":"1"}},{"pure":{"epsilon":"2"}}]}}}"#;
+
+    #[test]
+    fn a_search_reads_as_written() {
+        let among = [1, 2_u64].map(|epsilon| Mechanism::Pure {
+            epsilon: Ratio::from(epsilon),
+        });
+        let tenth = Ratio::new(1, 10).expect("ten");
+        let repeats = Repeats::TruncatedNegativeBinomial {
+            eta_plus_one: Ratio::new(1, 2).expect("two"),
+            gamma: Probability::new(tenth).expect("a share"),
+        };
+        let among = among.to_vec();
+        let event = Event::new(Neighbours::AddRemove, Mechanism::BestOf { repeats, among });
+        assert_eq!(event.record(), SEARCH);
+        let read: Event = serde_json::from_str(SEARCH).expect("own record");
+        assert_eq!(read, event);
+        let both = laplace(Neighbours::AddRemove).and(event);
+        assert_eq!(both.expect("one relation").version(), 3);
+        let within = Mechanism::Sampled {
+            sampling: Sampling::All,
+            steps: 1,
+            inner: Box::new(read.mechanism().clone()),
+        };
+        assert_eq!(Event::new(Neighbours::AddRemove, within).version(), 3);
+        let drawn = r#"{"truncated_negative_binomial":{"eta_plus_one":"1/2","gamma":"1/10"}}"#;
+        let poisson = SEARCH.replace(drawn, r#"{"poisson":{"mean":"10"}}"#);
+        let read: Event = serde_json::from_str(&poisson).expect("known");
+        assert_eq!(read.record(), poisson);
+        for (honest, hostile) in [
+            ("\"version\":3", "\"version\":2"),
+            ("\"1/10\"", "\"11/10\""),
+            ("\"1/2\"", "\"-1/2\""),
+            (drawn, r#"{"fixed":{"runs":10}}"#),
+            ("\"among\":", "\"seen\":10,\"among\":"),
+        ] {
+            let text = SEARCH.replace(honest, hostile);
+            assert_ne!(text, SEARCH, "{honest}");
+            assert!(serde_json::from_str::<Event>(&text).is_err(), "{hostile}");
+        }
     }
 
     #[test]

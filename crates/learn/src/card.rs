@@ -4,7 +4,7 @@
 //! Bounds are printed outward: the digits shown are never below an upper bound, nor above a lower one.
 
 mod limits;
-mod words;
+pub(crate) mod words;
 
 use serde::Serialize;
 use whit_core::{Event, Neighbours};
@@ -153,7 +153,8 @@ impl Card<'_> {
             text,
             &format!(
                 "{change}, the probability of ending with any set of models is at most e^epsilon times as large as otherwise, plus delta. \
-                 This holds for whoever sees the parameters after every step. The true epsilon of the run lies between {} and {}.\n",
+                 {} The true epsilon lies between {} and {}.\n",
+                self.search.covers(),
                 down(epsilon_lower),
                 up(epsilon_upper)
             ),
@@ -195,6 +196,7 @@ impl Card<'_> {
             ("steps in the model", steps_kept.to_string()),
             ("sums divided by", batch_expected.to_string()),
         ];
+        rows.extend(self.search.words().map(|words| ("chosen as", words)));
         rows.extend(self.training.noise());
         let clipping = self.training.clipping;
         rows.extend(clipping.map(|word| ("clipping", inline(&word.replace('_', " ")))));
@@ -334,6 +336,22 @@ mod tests {
         let charged = card(Neighbours::AddRemove, Search::Charged { runs: 3 });
         assert!(charged.contains("3 other runs on the same data; each has its own charge"));
         assert!(!card(Neighbours::AddRemove, Search::None).contains("not declared"));
+        let search = Search::BestOf {
+            candidates: 6,
+            runs: 10.0,
+            law: "geometric",
+            score: "accuracy",
+            padded: false,
+        };
+        let chosen = card(Neighbours::AddRemove, search);
+        for part in [
+            "| chosen as | the best of a random number of runs (geometric, 10 on average), each with one of 6 candidates, by accuracy on [validation] |",
+            "neither other runs of the search nor how many there were",
+            "How many runs it had is not",
+        ] {
+            assert!(chosen.contains(part), "{part:?} is not in\n{chosen}");
+        }
+        assert!(!chosen.contains("after every step"));
         let payer = Payer::Ledger {
             dataset: "shop_2".into(),
             sequence: 7,

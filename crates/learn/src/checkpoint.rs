@@ -14,7 +14,8 @@
 //!
 //! **Nothing private is in the file.** Parameters and whatever an optimizer makes of them are releases. No key and no state of the
 //! entropy is kept, and no number of examples: noise after a crash is fresh. A sampler that deals out an epoch beforehand cannot go on
-//! within it, since the deal is secret: its run keeps whole epochs. The file's name is that of the plan.
+//! within it, since the deal is secret: its run keeps whole epochs. Nor are the sums kept that a cyclic run remembers: it begins again without them
+//! after a whole epoch, or not at all (see `plan/factor.rs`). The file's name is that of the plan.
 
 mod error;
 mod place;
@@ -126,6 +127,11 @@ impl Checkpoint {
     /// How many steps are spent; those that are not kept are lost.
     pub fn steps_begun(&self) -> u64 {
         self.steps_begun
+    }
+
+    /// Is there nothing left to take, and nothing that was taken? Then the parameters are the initial ones, and no model of this run.
+    pub fn is_lost(&self) -> bool {
+        self.steps_kept == 0 && self.steps_begun >= self.run.steps_total
     }
 
     /// Who has paid for the run.

@@ -131,7 +131,7 @@ impl Clip {
             }
             Kind::Automatic { gamma } => {
                 let divisor = (norm + *gamma).next_up();
-                factors.fill(narrow_down((limit(self.norm_upper) / divisor).next_down()));
+                factors.fill(ratio_down(limit(self.norm_upper), divisor));
             }
         }
         if norm <= self.norm_upper {
@@ -158,22 +158,18 @@ fn factor(limit: f64, norm: f64) -> f32 {
     if norm <= limit {
         1.0
     } else {
-        narrow_down((limit / norm).next_down())
+        ratio_down(limit, norm)
     }
 }
 
-/// The largest float that is not above, and zero below the normal ones.
-fn narrow_down(value: f64) -> f32 {
-    let near = value as f32;
-    let near = if f64::from(near) > value {
-        near.next_down()
-    } else {
-        near
-    };
-    if near < f32::MIN_POSITIVE {
-        0.0
-    } else {
+/// A float below `a/b`, and zero below the normal ones: `1 - 2^-23` takes away more than three roundings can add, two of 2^-53 and one of 2^-24.
+fn ratio_down(a: f64, b: f64) -> f32 {
+    let near = (a / b * (1.0 - 1.0 / 8_388_608.0)) as f32;
+    // What is not a number is no factor either.
+    if near >= f32::MIN_POSITIVE {
         near.min(f32::MAX)
+    } else {
+        0.0
     }
 }
 
@@ -298,6 +294,51 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Exactly: a float times `b` is a product of whole numbers below 2^77 and a power of two.
+    #[test]
+    fn ratios_are_below_and_near() {
+        fn exact(x: f64) -> (u128, i32) {
+            let bits = x.to_bits();
+            (
+                u128::from((bits % (1 << 52)) | (1 << 52)),
+                (bits >> 52) as i32,
+            )
+        }
+        fn is_less((p, at): (u128, i32), (q, other): (u128, i32)) -> bool {
+            let [(p, at), (q, other)] = [(p, at), (q, other)].map(|(whole, at)| {
+                let zeros = whole.leading_zeros();
+                (whole << zeros, at - zeros as i32)
+            });
+            (at, p) < (other, q)
+        }
+        let mut draw = crate::layer::oracle::draws(77);
+        for case in 0..200_000 {
+            let mut unit = || 1.5 + f64::from(draw()) / 2.0;
+            let (a, spread) = (unit(), unit() * unit() / 2.25);
+            // Anywhere, around the smallest normal float, and next to one.
+            let b = match case % 3 {
+                0 => a * spread * 2.0_f64.powi(case % 131),
+                1 => a / f64::from(f32::MIN_POSITIVE) * (1.0 + (spread - 1.0) * 1e-7),
+                _ => a * (1.0 + f64::from(case % 7) * f64::EPSILON),
+            };
+            let found = ratio_down(a, b);
+            assert!(found == 0.0 || found >= f32::MIN_POSITIVE, "{a} {b}");
+            if found > 0.0 {
+                let ((p, at), (q, other)) = (exact(f64::from(found)), exact(b));
+                let product = ((p >> 29) * q, at + other + 29);
+                let (whole, at) = exact(a);
+                assert!(is_less(product, (whole, at + 1075)), "{found} {a} {b}");
+                assert!(f64::from(found) * b > a * (1.0 - 2.0_f64.powi(-22)));
+            } else {
+                assert!(
+                    a / b < f64::from(f32::MIN_POSITIVE) * (1.0 + 1e-6),
+                    "{a} {b}"
+                );
+            }
+        }
+        assert_eq!(ratio_down(f64::NAN, 1.0), 0.0);
     }
 
     #[test]

@@ -7,14 +7,16 @@
 //! `matmul`), and zero for a gradient that is not finite. So the exact sums differ by one `v_i`, and it is left
 //! to show that each `S` is within `ηC/2` of its exact sum, in L2. Let `d` be the number of parameters.
 //! 1. *Up to the cap* `N` *of examples.* For each coordinate, at most `m` examples are summed by one chain of products and sums in
-//!    floats, and the ends of at most `b` chains are added up in floats, in their order, before they are carried. Only the last chain of a
-//!    batch, or of those that are carried together, has fewer examples than the others, which have `e <= m` each. Let `k_i`
-//!    be the roundings, each of relative size `u = 2^-24`, that the term of example `i` goes through. The `j`-th of a chain has
-//!    one for its product and one for each addition from its own on: `e - j + 2`, on average `(e+3)/2`. The `j`-th of `t <= b`
-//!    chains has at most `t - j + 1` more. Over `n` terms, `e_t` of them in the last chain, these are
-//!    `e (t(t+1)/2 - 1) + e_t <= n (t+2)/2` in all. So `Σ k_i <= n (m+b+5)/2`. A coordinate errs by at most
-//!    `Σ_i k_i u (1 + 2^-8) |v_ic|`, since `(1+u)^k - 1 <= k u (1 + 2^-8)` for `k u <= 2^-8`, and by the triangle inequality
-//!    the vector errs by at most `u (1 + 2^-8) Σ k_i ‖v_i‖ <= u (1 + 2^-8) N C (m+b+5)/2`.
+//!    floats. The ends of `t <= b` chains are added up in floats before they are carried: one after the other, or so in each of two halves,
+//!    whose sums are then added (see `step.rs`). At most one of the chains has fewer examples than the others, which have `e <= m` each. Let `k_i` be
+//!    the roundings, each of relative size `u = 2^-24`, that a term of example `i` goes through at most; how sums are formed is the same for all
+//!    coordinates. The `j`-th of a chain has one for its product and one for each addition from its own on: `e - j + 2`, on average
+//!    `(e+3)/2`. With the chains numbered from 1 to `t`, those of the first half before those of the second, the `c`-th has at most
+//!    `t - c + 2` more: `t - c + 1` one after the other, and no more than these and one in halves. The terms of the `t` chains, `n = (t-1) e + e_s` in all with `e_s <= e` of them in the shorter
+//!    chain, have at most `e (W-w) + w e_s` more in all, where `W = t(t+3)/2` is the sum over chains and `w >= 2` what the shorter one has. That is at most
+//!    `n (t/2 + 2)`: it is linear in `e_s`; for `e_s = e` it is `n (t+3)/2`; and for `e_s = 0` it is at most `e (t(t+3)/2 - 2) = e (t-1)(t+4)/2`.
+//!    So `Σ k_i <= n (m + b + 7)/2`. A coordinate errs by at most `Σ_i k_i u (1 + 2^-8) |v_ic|`, since `(1+u)^k - 1 <= k u (1 + 2^-8)` for
+//!    `k u <= 2^-8`, and by the triangle inequality the vector errs by at most `u (1 + 2^-8) Σ k_i ‖v_i‖ <= u (1 + 2^-8) N C (m + b + 7)/2`.
 //! 2. *Beyond the cap*, up to 2^25 examples, contributions are summed in `f64` instead: products of two floats are exact there,
 //!    at most 2^13 examples are summed before they are carried, and the same argument gives `(2^13 + 2) 2^-53 (1 + 2^-8)
 //!    2^25 C`. So there is no batch for which the claim fails, and no `δ` for large ones.
@@ -39,10 +41,10 @@ use whit_core::{Secret, round};
 
 use crate::clip::Clip;
 use crate::layer::Prepared;
-use crate::network::{Examples, Network, Shape, Weights};
+use crate::network::{Examples, Network, Shape};
 use crate::validate::{NetworkError, Result};
 use rounding::{Rounding, carry};
-use step::{Cut, Step, Waiting, Worker};
+use step::{Cut, Packed, Step, Waiting, Worker};
 
 /// Step 2: the most examples of a batch, and of a partial sum that is carried.
 const BATCH_MAX: usize = 1 << 25;
@@ -50,6 +52,9 @@ const PART_MAX: usize = 1 << 13;
 
 /// Half of the clip norm is the most that rounding may take; a plan that needs more is refused.
 const MARGIN_MIN: f64 = 0.5;
+
+/// Up to so many parameters each thread packs all weights for itself.
+const OWN_WEIGHTS: usize = 1 << 17;
 
 /// More threads than this are not started.
 const THREADS_MAX: usize = 256;
@@ -76,21 +81,23 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// What the steps of a batch use: the weights as products want them, one worker for each thread, and room for
-    /// micro-batches that wait.
+    /// What the steps of a batch use: the weights, one worker for each thread, and room for micro-batches that wait. Each thread packs small
+    /// weights for itself when it needs them, which is faster than to fetch them from another.
     fn parts<'a>(
         &'a mut self,
         network: &Network,
         params: &'a [f32],
         threads: usize,
-    ) -> (Weights<'a>, &'a mut [Worker], &'a mut Waiting) {
-        network.prepare(params, threads, &mut self.prepared);
+    ) -> (Packed<'a>, &'a mut [Worker], &'a mut Waiting) {
         let room = self.workers.len().max(threads);
         self.workers.resize_with(room, Worker::default);
         let workers = &mut self.workers[..threads];
-        workers.iter_mut().for_each(|worker| worker.below = 0);
-        let prepared = &self.prepared;
-        (Weights { params, prepared }, workers, &mut self.waiting)
+        workers.iter_mut().for_each(Worker::begin);
+        let common = (network.param_len() > OWN_WEIGHTS).then(|| {
+            network.prepare(params, threads, &mut self.prepared);
+            &self.prepared[..]
+        });
+        (Packed { params, common }, workers, &mut self.waiting)
     }
 }
 
@@ -167,7 +174,7 @@ impl ClippedSum {
             batch_cap: cap,
             slots,
             margin,
-            shape: network.shape(),
+            shape: network.shape(cap),
         })
     }
 
@@ -208,7 +215,7 @@ impl ClippedSum {
         mut buffer: Vec<i64>,
     ) -> Result<Summed> {
         network.checked(params)?;
-        if network.shape() != self.shape {
+        if network.shape(self.batch_cap) != self.shape {
             return Err(NetworkError::OtherNetwork);
         }
         let examples = batch.rows.len();
@@ -238,7 +245,7 @@ impl ClippedSum {
         } else {
             let mut fresh = true;
             step.wide(&mut workers[0], PART_MAX, |partial| {
-                carry(partial, |x| x, self.grid, &mut buffer, fresh);
+                carry([partial, &[]], |x| x, self.grid, &mut buffer, fresh);
                 fresh = false;
             });
         }
@@ -275,16 +282,24 @@ pub fn non_private_sum(
         },
     };
     gradient.resize(network.param_len(), 0.0);
-    step.narrow(workers, waiting, gradient, |sums, partial, fresh| {
-        if fresh {
-            sums.copy_from_slice(partial);
-        } else {
-            for (sum, x) in sums.iter_mut().zip(partial) {
-                *sum += x;
+    step.narrow(
+        workers,
+        waiting,
+        gradient,
+        |sums, [first, second], fresh| {
+            if fresh {
+                sums.copy_from_slice(first);
+            } else {
+                add(sums, first);
             }
-        }
-    });
+            add(sums, second);
+        },
+    );
     Ok(())
+}
+
+fn add(sums: &mut [f32], more: &[f32]) {
+    sums.iter_mut().zip(more).for_each(|(sum, x)| *sum += x);
 }
 
 #[cfg(test)]

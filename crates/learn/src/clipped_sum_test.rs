@@ -108,8 +108,8 @@ impl<'a> Run<'a> {
             rows,
             seeds: &seeds,
         };
-        // Old numbers in the buffer must not show.
-        let buffer = vec![123; 5];
+        // Old numbers in the buffer must not show, wherever they are.
+        let buffer = vec![123; self.network.param_len()];
         let summed = self
             .sum
             .sum(
@@ -312,6 +312,32 @@ fn beyond_the_cap_contributions_are_the_same() {
     assert!(distance <= 1.0 && distance > 0.9, "{distance}");
 }
 
+/// Nothing is clipped here, so that factors are one whatever is kept off for rounding, and caps decide about the sum alone.
+#[test]
+fn beyond_the_cap_sums_are_wide() {
+    let (network, examples) = (cnn(), rows(200, 36, 1.0));
+    let of = |cap: u32, count: u32| Run::new(&network, &examples, flat(1e6), cap).of(&first(count));
+    assert!(of(150, 151) == of(10, 151), "one more than the cap is wide");
+    assert!(of(151, 151) != of(10, 151), "and as many are not");
+}
+
+/// Of three parts of 2^13 examples, each is carried by itself, as if it were alone.
+#[test]
+fn wide_sums_are_carried_part_by_part() {
+    let (network, examples) = (mlp(), rows(300, 4, 1.0));
+    let run = Run::new(&network, &examples, flat(1e6), 1);
+    assert!(PART_MAX.is_multiple_of(run.sum.slots));
+    let rows: Vec<u32> = (0..3 * PART_MAX as u32)
+        .map(|row| row * 7 % 299 + row % 2)
+        .collect();
+    let mut expected = vec![0; network.param_len()];
+    for part in rows.chunks(PART_MAX) {
+        let sums = expected.iter_mut().zip(run.of(part));
+        sums.for_each(|(sum, x)| *sum += x);
+    }
+    assert!(run.of(&rows) == expected);
+}
+
 #[test]
 fn sums_are_within_half_of_eta_of_the_exact_ones() {
     let (network, examples) = (mlp(), rows(400, 4, 30.0));
@@ -452,8 +478,14 @@ fn carrying_rounds_to_the_nearest_whole_number() {
     ];
     let expected = values.map(|x: f64| x.round_ties_even() as i64);
     let (partial, mut sums) = (values.map(|x| x * GRID), [5; 11]);
-    carry(&partial, |x| x, GRID, &mut sums, true);
+    carry([&partial, &[]], |x| x, GRID, &mut sums, true);
     assert_eq!(sums, expected);
-    carry(&partial, |x| x, GRID, &mut sums, false);
+    carry([&partial, &[]], |x| x, GRID, &mut sums, false);
     assert_eq!(sums, expected.map(|x| 2 * x));
+    // Two halves are added before they are rounded.
+    let (halves, mut sums) = ([GRID * 0.3, GRID * 2.0], [7; 2]);
+    carry([&halves, &halves], |x| x, GRID, &mut sums, true);
+    assert_eq!(sums, [1, 4]);
+    carry([&halves, &halves], |x| x, GRID, &mut sums, false);
+    assert_eq!(sums, [2, 8]);
 }

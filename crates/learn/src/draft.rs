@@ -52,6 +52,14 @@ pub enum SamplerDraft {
         /// How many steps an epoch has.
         bins: u64,
     },
+    /// Each in every `bins`-th step, from one that it draws by its own coin. Nothing is amplified; noise is correlated between steps instead, so
+    /// that it cancels in sums of steps.
+    Cyclic {
+        /// How many steps an epoch has.
+        bins: u64,
+        /// How noise is correlated.
+        factor: FactorDraft,
+    },
     /// A shuffled data set, cut into batches. No amplification is proven: this costs much more than the others.
     Shuffled {
         /// How many steps an epoch has.
@@ -61,15 +69,37 @@ pub enum SamplerDraft {
     All,
 }
 
+/// How noise is correlated between steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum FactorDraft {
+    /// Each release holds the sums of the last steps, with falling weights.
+    Banded {
+        /// How many steps: 1 is independent noise.
+        band: u64,
+    },
+    /// Sums of 1, 2, 4, … steps.
+    Tree,
+}
+
+/// Who takes part in which step, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Pattern {
+    /// Drawn at each step or epoch.
+    Sampled(Sampling),
+    /// In turn.
+    Cyclic { bins: u64, factor: FactorDraft },
+}
+
 impl SamplerDraft {
     /// How likely an example is in a step, about: what plans are made from says it exactly.
     pub fn rate(&self, examples_public: u64) -> f64 {
         match *self {
             Self::Poisson { rate } => rate,
             Self::FixedSize { size } => size as f64 / examples_public.max(1) as f64,
-            Self::BallsInBins { bins: count } | Self::Shuffled { batches: count } => {
-                1.0 / count.max(1) as f64
-            }
+            Self::BallsInBins { bins: count }
+            | Self::Cyclic { bins: count, .. }
+            | Self::Shuffled { batches: count } => 1.0 / count.max(1) as f64,
             Self::All => 1.0,
         }
     }
@@ -78,7 +108,9 @@ impl SamplerDraft {
     pub fn relation(&self) -> Neighbours {
         match self {
             Self::FixedSize { .. } | Self::Shuffled { .. } => Neighbours::ReplaceOne,
-            Self::Poisson { .. } | Self::BallsInBins { .. } | Self::All => Neighbours::AddRemove,
+            Self::Poisson { .. } | Self::BallsInBins { .. } | Self::Cyclic { .. } | Self::All => {
+                Neighbours::AddRemove
+            }
         }
     }
 }
@@ -111,7 +143,7 @@ fn counted(what: &'static str, given: u64) -> Result<()> {
 
 impl Draft {
     /// The sampling and the slack, once all numbers are in their ranges. Which sampler is priced for which relation, the accountant says.
-    pub(crate) fn check(&self) -> Result<(Sampling, Delta)> {
+    pub(crate) fn check(&self) -> Result<(Pattern, Delta)> {
         counted("steps", self.steps)?;
         counted("n_public", self.examples_public)?;
         let clips = (1e-9..=1e9).contains(&self.clip_norm);
@@ -128,11 +160,23 @@ impl Draft {
                 within("epsilon", given, passes, "a number above 0")?;
             }
         }
-        Ok((self.sampling()?, Delta::new(self.delta)?))
+        Ok((self.pattern()?, Delta::new(self.delta)?))
     }
 
-    fn sampling(&self) -> Result<Sampling> {
-        Ok(match self.sampler {
+    fn pattern(&self) -> Result<Pattern> {
+        Ok(Pattern::Sampled(match self.sampler {
+            SamplerDraft::Cyclic { bins, factor } => {
+                counted("bins", bins)?;
+                // Sums of several steps are released together, and a norm that moves would be another one in each.
+                if self.adaptive.is_some() {
+                    return Err(Error::Word {
+                        field: "clipping",
+                        given: "adaptive".into(),
+                        passes: "\"flat\", \"per_layer\" or \"automatic\" with a cyclic sampler",
+                    });
+                }
+                return Ok(Pattern::Cyclic { bins, factor });
+            }
             SamplerDraft::Poisson { rate } => {
                 let refused = Error::OutOfRange {
                     what: "rate",
@@ -164,6 +208,6 @@ impl Draft {
                 Sampling::Shuffled { batches }
             }
             SamplerDraft::All => Sampling::All,
-        })
+        }))
     }
 }

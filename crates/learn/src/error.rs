@@ -6,6 +6,7 @@ use whit_core::{EntropyFailure, Fault, FaultKind, Neighbours};
 use crate::checkpoint::CheckpointError;
 use crate::data::DataError;
 use crate::model::ModelError;
+use crate::pate::VotesError;
 use crate::validate::NetworkError;
 
 /// A plan that cannot be, a run that is over, or no entropy.
@@ -27,6 +28,9 @@ pub enum Error {
     /// The data do not fit what was declared of them.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// Votes of teachers do not fit.
+    #[error(transparent)]
+    Votes(#[from] VotesError),
     /// The description of a model makes none.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -85,11 +89,13 @@ pub enum Error {
         classes: Option<u32>,
     },
     /// Public data that are declared in another way than the private ones, so that the model would see other numbers.
-    #[error("`{field}` is {test} in [test] and {data} in [data]")]
+    #[error("`{field}` is {test} in [{section}] and {data} in [data]")]
     OtherTest {
+        /// `test` or `validation`.
+        section: &'static str,
         /// The field of the plan.
         field: &'static str,
-        /// As given in `[test]`.
+        /// As given there.
         test: String,
         /// As given in `[data]`.
         data: String,
@@ -110,6 +116,17 @@ pub enum Error {
         /// That of sum and number together.
         noise_multiplier: f64,
     },
+    /// A list of budgets in a search.
+    #[error(
+        "a search has no use for a list of `{field}`: no theorem here pays for runs whose budgets differ"
+    )]
+    Searched {
+        /// The field.
+        field: &'static str,
+    },
+    /// A search was begun and did not end.
+    #[error("this search was stopped, and cannot go on")]
+    SearchStopped,
     /// What would be summed is not what the plan pays for.
     #[error("the sums of this run would not be those that its plan pays for")]
     Unbound,
@@ -122,6 +139,38 @@ pub enum Error {
         given: f64,
         /// What would pass.
         range: &'static str,
+    },
+    /// Declared ends between which there is nothing.
+    #[error("from {lower} to {upper} is no interval that values can be in")]
+    EmptyInterval {
+        /// As given.
+        lower: f64,
+        /// As given.
+        upper: f64,
+    },
+    /// A column without declared bounds, or bounds for what is no column of the model's.
+    #[error("{column:?} {}", if *missing { "has no declared bounds" } else { "has bounds, and is no column of numbers that the model sees" })]
+    Bounds {
+        /// The column, or what stands for all features where there are no columns.
+        column: String,
+        /// Are they missing? Else they are there in vain.
+        missing: bool,
+    },
+    /// Examples do not have the numbers that were declared.
+    #[error("{declared} features were declared, and an example has {given}")]
+    OtherColumns {
+        /// As the plan has it.
+        declared: usize,
+        /// What an example has, which is public.
+        given: usize,
+    },
+    /// What is to be learnt is not what was declared.
+    #[error("the plan learns {}, and the data hold {}", answers(*declared), answers(*given))]
+    OtherLabels {
+        /// The classes of the plan; `None` where numbers are learnt.
+        declared: Option<u32>,
+        /// Those of the data, which are public.
+        given: Option<u32>,
     },
     /// Pictures whose scattering at so many scales would be padding.
     #[error(
@@ -142,6 +191,20 @@ pub enum Error {
     NoPictures {
         /// Their shape, which is public.
         shape: Vec<usize>,
+    },
+    /// Groups that do not divide the channels.
+    #[error("{channels} channels do not fall into {groups} groups of the same size")]
+    FeatureGroups {
+        /// As given.
+        groups: usize,
+        /// Of an example's features, which are public.
+        channels: usize,
+    },
+    /// Colours of pictures that do not have three planes.
+    #[error("pictures of {planes} planes have no opponent colours")]
+    NoColours {
+        /// As declared, which is public.
+        planes: usize,
     },
     /// A list that does not hold whole pictures, or room for another number of them.
     #[error(
@@ -167,6 +230,20 @@ pub enum Error {
         /// How many can be.
         most: u32,
     },
+    /// What a cyclic run remembers of its noise would not fit into memory.
+    #[error("noise that is correlated over {rows} rows of {parameters} parameters takes more memory than the {} GiB that a run may have", bytes_max >> 30)]
+    NoiseMemory {
+        /// Of the model.
+        parameters: u64,
+        /// The steps of a band, or the levels of a tree.
+        rows: u64,
+        /// What passes.
+        bytes_max: u64,
+        /// The widest band that passes for this model, perhaps none; not of a tree.
+        band_max: Option<u64>,
+        /// The largest model that passes for these rows.
+        parameters_max: u64,
+    },
     /// Parameters, sums and the state of an optimizer that are not those of one model.
     #[error("a model of {parameters} parameters was given {given} numbers")]
     OtherModel {
@@ -180,6 +257,14 @@ pub enum Error {
     StepsTaken {
         /// How many.
         steps: u64,
+    },
+    /// Sums of a cyclic run are released one after the other, and one is missing or comes late.
+    #[error("the sum of step {given} was to be released, and that of step {next} is next")]
+    OutOfOrder {
+        /// The step that is next, from zero.
+        next: u64,
+        /// That of the batch.
+        given: u64,
     },
     /// A run with epochs was to be taken up in the middle of one.
     #[error("this sampler cannot be taken up after {taken} steps, in the middle of an epoch")]
@@ -201,13 +286,20 @@ impl Fault for Error {
             Self::Accounting(error) => error.kind(),
             Self::Mechanism(error) => error.kind(),
             Self::Data(error) => error.kind(),
+            Self::Votes(error) => error.kind(),
             Self::Model(error) => error.kind(),
             Self::Network(error) => error.kind(),
             Self::Checkpoint(error) => error.kind(),
             Self::Entropy(_) | Self::Unbound => FaultKind::Bug,
             Self::OutOfRange { .. }
+            | Self::EmptyInterval { .. }
+            | Self::Bounds { .. }
+            | Self::OtherColumns { .. }
+            | Self::OtherLabels { .. }
             | Self::SmallPicture { .. }
             | Self::NoPictures { .. }
+            | Self::FeatureGroups { .. }
+            | Self::NoColours { .. }
             | Self::OtherPictures { .. }
             | Self::Field { .. }
             | Self::Word { .. }
@@ -217,9 +309,15 @@ impl Fault for Error {
             | Self::OtherTest { .. }
             | Self::OtherNumberOfExamples { .. }
             | Self::TooManyExamples { .. }
+            | Self::NoiseMemory { .. }
             | Self::OtherModel { .. } => FaultKind::Invalid,
             Self::CountNoise { .. } => FaultKind::Invalid,
-            Self::MiddleOfEpoch { .. } | Self::OtherPlan | Self::OtherPermit => FaultKind::Refused,
+            Self::Searched { .. }
+            | Self::SearchStopped
+            | Self::MiddleOfEpoch { .. }
+            | Self::OutOfOrder { .. }
+            | Self::OtherPlan
+            | Self::OtherPermit => FaultKind::Refused,
             Self::StepsTaken { .. } => FaultKind::Exhausted,
         }
     }
@@ -230,6 +328,7 @@ impl Fault for Error {
             Self::Accounting(error) => error.code(),
             Self::Mechanism(error) => error.code(),
             Self::Data(error) => error.code(),
+            Self::Votes(error) => error.code(),
             Self::Model(error) => error.code(),
             Self::Network(error) => error.code(),
             Self::Checkpoint(error) => error.code(),
@@ -243,16 +342,27 @@ impl Fault for Error {
             Self::OtherPlan => "other_plan",
             Self::OtherPermit => "other_permit",
             Self::CountNoise { .. } => "count_noise",
+            Self::Searched { .. } => "searched_budget",
+            Self::SearchStopped => "search_stopped",
             Self::Unbound => "sum_not_the_plans",
             Self::Entropy(_) => "no_entropy",
             Self::OutOfRange { .. } => "plan_out_of_range",
+            Self::EmptyInterval { .. } => "empty_interval",
+            Self::Bounds { missing: true, .. } => "bounds_missing",
+            Self::Bounds { .. } => "bounds_unused",
+            Self::OtherColumns { .. } => "other_columns",
+            Self::OtherLabels { .. } => "other_labels",
             Self::SmallPicture { .. } => "small_picture",
             Self::NoPictures { .. } => "no_pictures",
+            Self::FeatureGroups { .. } => "feature_groups",
+            Self::NoColours { .. } => "no_colours",
             Self::OtherPictures { .. } => "other_pictures",
             Self::OtherNumberOfExamples { .. } => "other_number_of_examples",
             Self::TooManyExamples { .. } => "too_many_examples",
+            Self::NoiseMemory { .. } => "noise_memory",
             Self::OtherModel { .. } => "other_model",
             Self::StepsTaken { .. } => "steps_taken",
+            Self::OutOfOrder { .. } => "out_of_order",
             Self::MiddleOfEpoch { .. } => "middle_of_epoch",
         }
     }
@@ -263,6 +373,7 @@ impl Fault for Error {
             Self::Accounting(error) => error.suggestion(),
             Self::Mechanism(error) => error.suggestion(),
             Self::Data(error) => error.suggestion(),
+            Self::Votes(error) => error.suggestion(),
             Self::Model(error) => error.suggestion(),
             Self::Network(error) => error.suggestion(),
             Self::Checkpoint(error) => error.suggestion(),
@@ -294,14 +405,45 @@ impl Fault for Error {
             } => format!(
                 "give count_noise above {noise_multiplier}, such as a twentieth of the expected batch"
             ),
+            Self::Searched { field } => {
+                format!("give one `{field}` in [plan], which all runs of the search keep together")
+            }
+            Self::SearchStopped => {
+                "search again in another folder, as --out: how many runs are left is not kept, so that is another search, and costs as much".into()
+            }
             Self::Unbound => "report this, please".into(),
             Self::Entropy(_) => "run where the operating system's random source works".into(),
             Self::OutOfRange { what, range, .. } => format!("give {what} as {range}"),
+            Self::EmptyInterval { .. } => {
+                "give two finite numbers that are apart, the lower one first".into()
+            }
+            Self::Bounds {
+                column,
+                missing: true,
+            } => format!(
+                "give {column:?} = [lower, upper] in [bounds], where its values lie by what you know without looking at the data, or all its `categories` in [data] if it holds text"
+            ),
+            Self::Bounds { column, .. } => format!("leave {column:?} out of [bounds]"),
+            Self::OtherColumns { given, .. } => {
+                format!("declare {given} features, or give data of the declared ones")
+            }
+            Self::OtherLabels { declared, .. } => {
+                format!("give data with {}", answers(*declared))
+            }
             Self::SmallPicture { least, .. } => {
                 format!("give pictures with sides of at least {least} pixels, or fewer levels")
             }
             Self::NoPictures { .. } => {
                 "give `shape` as channels, rows and columns, such as [1, 28, 28]".into()
+            }
+            Self::FeatureGroups { channels, .. } => {
+                let fit = (1..=*channels).filter(|groups| channels.is_multiple_of(*groups));
+                let fit: Vec<String> = fit.map(|groups| groups.to_string()).collect();
+                format!("give `groups` as one of {}", fit.join(", "))
+            }
+            Self::NoColours { .. } => {
+                "give pictures of red, green and blue, such as [3, 32, 32], or leave `colours` out"
+                    .into()
             }
             Self::OtherPictures { features, .. } => {
                 format!("give whole pictures, and room for {features} numbers for each")
@@ -310,10 +452,24 @@ impl Fault for Error {
                 "declare the number that the data has, which is public under {relation}, or use a poisson sampler under add/remove"
             ),
             Self::TooManyExamples { most } => format!("train on at most {most} examples"),
+            Self::NoiseMemory {
+                band_max,
+                parameters_max,
+                ..
+            } => {
+                let model = format!("a model of at most {parameters_max} parameters");
+                match band_max {
+                    Some(band) if *band > 0 => format!("give `band` as at most {band}, or {model}"),
+                    _ => format!("give {model}, or sampler = \"poisson\""),
+                }
+            }
             Self::OtherModel { parameters, .. } => {
                 format!("give as many numbers as the model has parameters: {parameters}")
             }
             Self::StepsTaken { .. } => "plan more steps, and pay for them, before training".into(),
+            Self::OutOfOrder { .. } => {
+                "release each batch before the next is drawn; a run that lost one is over".into()
+            }
             Self::MiddleOfEpoch { taken, epoch } => {
                 let next = taken.checked_next_multiple_of((*epoch).max(1));
                 format!(
@@ -323,6 +479,10 @@ impl Fault for Error {
             }
         }
     }
+}
+
+fn answers(classes: Option<u32>) -> String {
+    classes.map_or("numbers".into(), |count| format!("{count} classes"))
 }
 
 /// Refuses a number that is out of its range.

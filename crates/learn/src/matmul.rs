@@ -13,7 +13,7 @@
 //! chains are added in their order: few roundings for each term, and the sum stays near.
 //!
 //! **Layout.** The right factor is packed into [`Panels`] of columns, and where a left factor is used by many panels it is
-//! packed into [`Strips`] of rows. Both start at cache lines. Weights are packed once per step and shared by all threads.
+//! packed into [`Strips`] of rows. Both start at cache lines. Weights are packed once per step, large ones for all threads and small ones by each.
 
 mod factors;
 mod panels;
@@ -87,14 +87,11 @@ pub(crate) fn add_up<B: Summand>(
     rows: std::ops::Range<usize>,
     out: &mut [f32],
 ) {
-    if blocks.is_empty() {
-        return out.fill(0.0);
+    let factors = Joint { blocks };
+    match blocks.is_empty() {
+        true => out.fill(0.0),
+        false => Arch::new().dispatch(Product::<_, false> { factors, rows, out }),
     }
-    Arch::new().dispatch(Product::<_, false> {
-        factors: Joint { blocks },
-        rows,
-        out,
-    });
 }
 
 /// `C += Aᵀ B` in `f64`, where every product of two `f32` is exact. Slow, and used for batches beyond the public cap only.

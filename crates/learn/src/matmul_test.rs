@@ -211,7 +211,8 @@ fn joint_products_are_those_of_the_formula() {
         assert!(same == out, "packed or not");
         for first in (0..rows).step_by(STRIP) {
             let mut some = vec![f32::NAN; (rows - first).min(3) * columns];
-            add_up(&blocks, first..first + some.len() / columns, &mut some);
+            let range = first..first + some.len() / columns;
+            add_up(&blocks, range, &mut some);
             assert!(some == out[first * columns..][..some.len()]);
         }
         let mut plain = vec![f32::NAN; rows * columns];

@@ -23,7 +23,7 @@
 
 mod error;
 mod infer;
-mod init;
+pub(crate) mod init;
 mod spec;
 
 use serde::{Deserialize, Serialize};

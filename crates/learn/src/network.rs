@@ -272,6 +272,8 @@ pub(crate) struct Buffers {
     pub(crate) examples: usize,
     pub(crate) activations: Vec<Aligned>,
     deltas: Vec<Vec<f32>>,
+    /// The network's first layer with parameters: there are no deltas before it.
+    first: usize,
     pub(crate) targets: Vec<f32>,
     pub(crate) seeds: Vec<u64>,
     scratch: Vec<Scratch>,
@@ -287,10 +289,12 @@ impl Buffers {
         let ends = network.layers.iter().map(|layer| layer.output_len());
         let ends = std::iter::once(network.input_len()).chain(ends);
         let sizes = ends.clone().map(|len| len * network.slots);
-        if self.activations.iter().map(|floats| floats.len()).eq(sizes) {
+        let same = self.activations.iter().map(|floats| floats.len()).eq(sizes);
+        if same && self.first == network.first {
             return;
         }
         // Another network's memory, or none yet.
+        self.first = network.first;
         self.scratch.clear();
         let ends: Vec<usize> = ends.collect();
         let sizes = ends.iter().map(|len| len * network.slots);

@@ -1,7 +1,7 @@
 //! # Who has paid
 //! A plan says what a run would do and what that costs; it can be made and priced as often as anybody likes. To *take* its steps somebody
-//! must have paid: a [`Payment`] is that, once. It is used up by the one [sampler](crate::plan::Plan::sampler) of its run, and there are three ways
-//! to get one:
+//! must have paid: a [`Payment`] is that, once. It is used up by the one [sampler](crate::plan::Plan::sampler) of its run, or by the one fit of a
+//! [classical model](crate::classical). What can be paid for is [`Priced`], and there are three ways to get a payment:
 //! - [`Payment::charged`]: for a [`Permit`], which there is once a journal has kept the charge of the whole run;
 //! - [`Payment::uncharged`]: by the statement that no ledger keeps this budget, which the model's card repeats;
 //! - within a [`Place`](crate::checkpoint::Place): a run that was paid for and stopped goes on, for the steps that were never begun.
@@ -9,7 +9,10 @@
 //! **Claim.** The steps that are ever taken for one permit are at most those of the event that it was paid for.
 //! **Proof.** A permit is not copied and makes one payment, a payment one sampler, and a sampler draws as many batches as its plan has steps,
 //! less those begun before. A batch is used up by the one release of its step. A payment that is laid down in a place is used up by that, and
-//! from there on the place counts steps before they are taken (see [`checkpoint`](crate::checkpoint)). ∎
+//! from there on the place counts steps before they are taken (see [`checkpoint`](crate::checkpoint)). A classical plan takes all its rounds
+//! in the one fit that uses the payment up, and a [search](crate::search) all its runs in the one choice that does: as many as its event says, each with a payment that is made
+//! for it there. That a guarantee covers its event is vouched for by the plans of this crate, and nobody else can
+//! be [`Priced`]. ∎
 //!
 //! ```
 //! use whit_learn::{Draft, NoiseDraft, Payment, Plan, SamplerDraft, Uncharged};
@@ -51,7 +54,20 @@
 //!     Payment::clone(payment)
 //! }
 //! ```
-//! nor made by hand; and neither is a permit used twice.
+//! nor made by hand; nor does anybody say what else a cheap guarantee covers;
+//! ```compile_fail,E0277
+//! # use whit_core::Event;
+//! struct Cheap(Event, Event);
+//! impl whit_learn::Priced for Cheap {
+//!     fn event(&self) -> &Event {
+//!         &self.0
+//!     }
+//!     fn guarantee(&self) -> whit_learn::Result<Event> {
+//!         Ok(self.1.clone())
+//!     }
+//! }
+//! ```
+//! and neither is a permit used twice.
 //! ```compile_fail,E0451
 //! # use whit_learn::{Payer, Payment};
 //! fn forge(event: [u8; 32]) -> Payment {
@@ -71,16 +87,53 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use whit_accounting::reserve::{Permit, Redeemed};
+use whit_core::Event;
 
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::sampler::Fingerprint;
+use crate::search::SearchPlan;
+
+pub(crate) mod sealed {
+    /// Whoever could say of a foreign event that a guarantee of its own covers it could pay for the one with the other.
+    pub trait Sealed {}
+    impl Sealed for super::Plan {}
+    impl Sealed for super::SearchPlan {}
+}
+
+/// What is paid for: something that is done to the data once, described before any data is read. For the plans of this crate alone.
+pub trait Priced: sealed::Sealed {
+    /// All that is done to the data.
+    fn event(&self) -> &Event;
+    /// A guarantee, as an event, that was proven of [`event`](Self::event), so that whoever has paid for it has paid for that.
+    fn guarantee(&self) -> Result<Event>;
+}
+
+impl Priced for Plan {
+    fn event(&self) -> &Event {
+        Self::event(self)
+    }
+
+    fn guarantee(&self) -> Result<Event> {
+        Self::guarantee(self)
+    }
+}
+
+impl Priced for SearchPlan {
+    fn event(&self) -> &Event {
+        Self::event(self)
+    }
+
+    fn guarantee(&self) -> Result<Event> {
+        Self::guarantee(self)
+    }
+}
 
 /// The statement that no ledger keeps the budget of the data, so that nobody is charged: whoever says so adds up what runs cost by other means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uncharged;
 
-/// That the steps of one plan may be taken, once.
+/// That what one plan does may be done, once.
 #[must_use = "what was paid is spent, and dropping the payment refunds nothing"]
 pub struct Payment {
     event: Fingerprint,
@@ -107,9 +160,9 @@ pub enum Payer {
 }
 
 impl Payment {
-    /// For a permit of the plan's [event](Plan::event), or of its [guarantee](Plan::guarantee), which covers it. `run` tells this run from all others of the
+    /// For a permit of the plan's [event](Priced::event), or of its [guarantee](Priced::guarantee), which covers it. `run` tells this run from all others of the
     /// same plan. What is redeemed settles the charge. A permit for anything else is lost, and stays paid.
-    pub fn charged(plan: &Plan, permit: Permit, run: String) -> Result<(Self, Redeemed)> {
+    pub fn charged(plan: &impl Priced, permit: Permit, run: String) -> Result<(Self, Redeemed)> {
         let guarantee = plan.guarantee()?;
         let paid_for = match permit.fingerprint() == guarantee.fingerprint() {
             true => &guarantee,
@@ -125,11 +178,11 @@ impl Payment {
     }
 
     /// For nothing, by the word of whoever trains.
-    pub fn uncharged(plan: &Plan, _: Uncharged) -> Self {
+    pub fn uncharged(plan: &impl Priced, _: Uncharged) -> Self {
         Self::fresh(plan, Payer::Nobody)
     }
 
-    fn fresh(plan: &Plan, payer: Payer) -> Self {
+    fn fresh(plan: &impl Priced, payer: Payer) -> Self {
         Self {
             event: plan.event().fingerprint(),
             payer,
@@ -137,7 +190,8 @@ impl Payment {
         }
     }
 
-    /// For the steps that a place has not counted yet. Only what counts them before they are taken may ask for this.
+    /// For the steps that a place has not counted yet. Only what counts them before they are taken may ask for this, and a search for its own runs, once it has used its
+    /// payment up.
     pub(crate) fn rest(event: Fingerprint, payer: Payer, begun: u64) -> Self {
         Self {
             event,
@@ -159,7 +213,7 @@ impl Payment {
         }
     }
 
-    /// The same for what lays it down in a place.
+    /// Who has paid, for what lays it down in a place or takes all steps at once: none of them may have been begun.
     pub(crate) fn lay_down(self, event: &Fingerprint) -> Result<Payer> {
         match self.event == *event && self.begun == 0 {
             true => Ok(self.payer),
@@ -232,6 +286,53 @@ mod tests {
             let other = Payment::charged(&twenty, permit(event), "a".into());
             assert_eq!(other.err().map(|error| error.code()), Some("other_permit"));
         }
+    }
+
+    /// A classical plan is paid for in the same way, by its event or by its guarantee, and nobody's else.
+    #[test]
+    fn a_permit_pays_for_one_fit() {
+        use crate::classical::{Budget, Classical, Interval, KMeansPlan, Lloyd};
+        use crate::data::Dataset;
+        use whit_core::Secret;
+
+        let plan_of = |rounds| {
+            let budget = (Epsilon::new(1.0), Delta::new(1e-6));
+            let budget = (budget.0.expect("finite"), budget.1.expect("below one"));
+            let budget = Budget::new(budget.0, budget.1).expect("above zero");
+            let (clusters, seed) = (2, 1);
+            let lloyd = Lloyd {
+                clusters,
+                rounds,
+                seed,
+            };
+            let interval = Interval::new(0.0, 1.0).expect("an interval");
+            KMeansPlan::new(vec![interval], lloyd, budget).expect("a plan")
+        };
+        let (two, three) = (plan_of(2), plan_of(3));
+        let data = Dataset::with_numbers(vec![1], vec![0.5; 9], vec![0.0; 9]);
+        let data = Secret::new(data.expect("fits"));
+        let guarantee = two.guarantee().expect("finite");
+        for event in [two.event(), &guarantee] {
+            let paid = Payment::charged(&two, permit(event), "a".into());
+            let (payment, redeemed) = paid.expect("its own");
+            assert_eq!(redeemed.fingerprint(), event.fingerprint());
+            let fit = two.on(&data).expect("its shape");
+            let fitted = fit.release(payment, &mut Seeded::new(2));
+            assert_eq!(fitted.expect("paid").event(), two.event());
+        }
+        let other = Payment::charged(&three, permit(two.event()), "a".into());
+        assert_eq!(other.err().map(|error| error.code()), Some("other_permit"));
+        for payment in [
+            Payment::uncharged(&three, Uncharged),
+            Payment::uncharged(&plan(2), Uncharged),
+            Payment::rest(two.event().fingerprint(), Payer::Nobody, 1),
+        ] {
+            let fit = two.on(&data).expect("its shape");
+            let refused = fit.release(payment, &mut Seeded::new(3)).err();
+            assert_eq!(refused.map(|error| error.code()), Some("other_plan"));
+        }
+        let refused = plan(2).sampler(9, Payment::uncharged(&two, Uncharged));
+        assert_eq!(refused.err().map(|error| error.code()), Some("other_plan"));
     }
 
     #[test]

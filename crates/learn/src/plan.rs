@@ -13,27 +13,32 @@
 //! out moves them half as far. [`Noise`] adds rounded Gaussian noise of scale `zC/g` to integers, which is post-processing of Gaussian noise.
 //! So each step is the event's inner mechanism, on samples of the event's sampling, with queries that depend on the answers before. Dividing by a
 //! public number and everything an optimizer does are post-processing. Where the clip norm moves, a step is the pair in `plan/adaptive.rs`.
+//! A cyclic run is one Gaussian mechanism, by `plan/factor.rs`: its event holds how far one example moves all releases together, with the turns that the sampler gives it.
 //!
 //! **Normaliser.** Sums are divided by the *expected* batch size, from the declared number of examples: the size of a batch is secret, and under
 //! add/remove so is the number of examples.
 
 mod adaptive;
-mod calibrate;
+pub(crate) mod calibrate;
+mod correlated;
+mod factor;
 mod noise;
 mod parts;
 
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 use whit_accounting::{Bracket, epsilon};
-use whit_core::{Delta, Event, Mechanism, Neighbours, Probability, Ratio, Sampling};
+use whit_core::{Delta, Event, Mechanism, Neighbours, Probability, Ratio, Sampling, round};
 
 use crate::clip::AdaptiveQuantile;
 use crate::draft::{Draft, NoiseDraft};
 use crate::error::{Error, Result};
 use crate::payment::Payment;
-use crate::sampler::Sampler;
-use calibrate::{Priced, by_price, calibrate, lower};
-use parts::{ClipUnits, Parts};
+use crate::sampler::{Fingerprint, Sampler};
+use calibrate::{Found, by_price, calibrate, lower};
+use parts::{ClipUnits, Parts, Turns};
 
+pub use correlated::Correlated;
 pub use noise::{Both, Noise};
 
 /// A checked plan with its price.
@@ -50,30 +55,33 @@ pub struct Plan {
 impl Plan {
     /// Checks, calibrates if an epsilon was asked for, and prices. Reads no data.
     pub fn new(draft: &Draft) -> Result<Self> {
-        let (sampling, delta) = draft.check()?;
-        let parts = Parts::new(draft, sampling)?;
+        let (pattern, delta) = draft.check()?;
+        let parts = Parts::new(draft, pattern)?;
         // A pair of sum and count costs what the multiplier that they add up to costs, so that is what is searched for.
         let plain = Parts {
             adaptive: None,
             ..parts.clone()
         };
         let of = |multiplier: f64| plain.event(multiplier, parts.steps);
-        let priced = |multiplier: f64| -> Result<Priced> {
+        let priced = |multiplier: f64| -> Result<Found> {
             let event = parts.event(multiplier, parts.steps)?;
             let bounds = epsilon(&event, delta)?.bounds;
             Ok((event, bounds))
         };
         let (noise_multiplier, (event, epsilon)) = match draft.noise {
             NoiseDraft::Multiplier(given) => (given, priced(given)?),
-            NoiseDraft::Epsilon(given) => match parts.sampling {
-                Sampling::Poisson { .. } => {
+            NoiseDraft::Epsilon(given) => match parts.turns {
+                Turns::Sampled(Sampling::Poisson { .. }) => {
                     let found = calibrate(given, delta, of, priced)?;
                     lower(given, found, priced)
                 }
-                Sampling::BallsInBins { .. } => by_price(given, priced)?,
+                Turns::Sampled(Sampling::BallsInBins { .. }) => by_price(given, priced)?,
                 _ => calibrate(given, delta, of, priced)?,
             },
         };
+        if let Turns::Cyclic(cyclic) = &parts.turns {
+            cyclic.check_noise(noise_multiplier)?;
+        }
         Ok(Self {
             event,
             parts,
@@ -82,6 +90,16 @@ impl Plan {
             epsilon,
             examples_public: draft.examples_public,
         })
+    }
+
+    /// The event that a draft with a noise multiplier implies, without its price.
+    pub(crate) fn event_of(draft: &Draft) -> Result<Event> {
+        let (pattern, _) = draft.check()?;
+        let parts = Parts::new(draft, pattern)?;
+        match draft.noise {
+            NoiseDraft::Multiplier(given) => parts.event(given, parts.steps),
+            NoiseDraft::Epsilon(_) => Err(Error::Unbound),
+        }
     }
 
     /// What the whole run does to the data.
@@ -172,19 +190,86 @@ impl Plan {
     /// Draws the batches of this run from `examples` examples. Uses the payment up: of one, there is one sampler. Of a run that was taken up
     /// again it draws the steps that were not begun; an epoch that was begun is not begun again.
     pub fn sampler(&self, examples: usize, payment: Payment) -> Result<Sampler> {
-        let run = self.event.fingerprint();
-        let begun = payment.use_up(&run)?;
-        let Parts {
-            sampling, steps, ..
-        } = &self.parts;
-        let sampler = Sampler::new(sampling, self.examples_public, examples, *steps, begun)?;
-        Ok(sampler.of(run))
+        let begun = payment.use_up(&self.event.fingerprint())?;
+        let Parts { turns, steps, .. } = &self.parts;
+        let sampler = match turns {
+            Turns::Sampled(sampling) => {
+                Sampler::new(sampling, self.examples_public, examples, *steps, begun)
+            }
+            Turns::Cyclic(cyclic) => {
+                let epoch = cyclic.epoch(*steps);
+                Sampler::cyclic(cyclic.bins, examples, *steps, begun, epoch)
+            }
+        };
+        Ok(sampler?.of(self.run()))
     }
 
-    /// The noise of each step.
+    /// The noise of each step. Cyclic runs have none, but a [stream](Self::correlated).
     pub fn noise(&self) -> Result<Noise> {
-        let run = self.event.fingerprint();
-        Noise::new(&self.parts, self.noise_multiplier, run)
+        match self.parts.turns {
+            Turns::Sampled(_) => Noise::new(&self.parts, self.noise_multiplier, self.run()),
+            Turns::Cyclic(_) => Err(Error::Unbound),
+        }
+    }
+
+    /// What releases the sums of a cyclic run; `None` for others.
+    pub fn correlated(&self) -> Result<Option<Correlated>> {
+        let Turns::Cyclic(cyclic) = &self.parts.turns else {
+            return Ok(None);
+        };
+        let (multiplier, steps) = (self.noise_multiplier, self.parts.steps);
+        let encoded = self.parts.encoded(cyclic, multiplier, steps)?;
+        let stream = Correlated::new(cyclic, encoded, self.parts.relation, self.run());
+        Ok(Some(stream))
+    }
+
+    /// Refuses a model of so many parameters, if the noise of a cyclic run would have to remember more of it than a public bound.
+    pub fn check_memory(&self, parameters: usize) -> Result<()> {
+        match &self.parts.turns {
+            Turns::Sampled(_) => Ok(()),
+            Turns::Cyclic(cyclic) => cyclic.check_memory(parameters, self.parts.steps),
+        }
+    }
+
+    /// The unit of what a step releases: the [grid](Self::grid), or a part of it.
+    pub fn release_unit(&self) -> f64 {
+        match &self.parts.turns {
+            Turns::Sampled(_) => self.grid(),
+            Turns::Cyclic(cyclic) => self.grid() / f64::from(1_u32 << cyclic.bits()),
+        }
+    }
+
+    /// How many steps belong together in a run that is kept: what deals examples to them is secret, and so not kept.
+    pub(crate) fn epoch(&self) -> u64 {
+        match &self.parts.turns {
+            Turns::Sampled(
+                Sampling::BallsInBins { bins: count } | Sampling::Shuffled { batches: count },
+            ) => *count,
+            Turns::Sampled(_) => 1,
+            Turns::Cyclic(cyclic) => cyclic.epoch(self.parts.steps),
+        }
+    }
+
+    /// Bins and band of a cyclic run: the event holds only how far they bring neighbours apart.
+    pub(crate) fn turns(&self) -> Option<[u64; 2]> {
+        match &self.parts.turns {
+            Turns::Sampled(_) => None,
+            Turns::Cyclic(cyclic) => Some([cyclic.bins, cyclic.band()]),
+        }
+    }
+
+    /// What batches and noise of this plan know each other by: the event, and whatever of the turns is not in it. Of two plans with one event, the batches of
+    /// one must not be released by the other.
+    fn run(&self) -> Fingerprint {
+        let event = self.event.fingerprint();
+        let Some([bins, band]) = self.turns() else {
+            return event;
+        };
+        let mut hash = Sha256::new_with_prefix(event);
+        for number in [bins, band, self.parts.steps] {
+            hash.update(number.to_le_bytes());
+        }
+        hash.finalize().into()
     }
 
     /// The guarantee as an event: that the run is `(epsilon_upper, delta)`-DP, and nothing else. It covers the run, since that was proven of
@@ -219,6 +304,17 @@ impl Plan {
                     sum_noise_multiplier: adaptive.pair(self.noise_multiplier).ok()?.sum,
                 })
             }),
+            cyclic: match &self.parts.turns {
+                Turns::Sampled(_) => None,
+                Turns::Cyclic(cyclic) => Some(CyclicSummary {
+                    bins: cyclic.bins,
+                    band: cyclic.band(),
+                    participations: cyclic.participations(self.parts.steps),
+                    sensitivity: round::sqrt_up(
+                        cyclic.sensitivity_square(self.parts.steps).to_f64_up(),
+                    ),
+                }),
+            },
         }
     }
 }
@@ -250,6 +346,23 @@ pub struct Summary {
     /// How the clip norm moves, if it does. The noise multiplier above is that of sum and count together.
     #[serde(flatten)]
     pub adaptive: Option<AdaptiveSummary>,
+    /// How turns are taken and noise is correlated, if it is. The noise multiplier above is that of one release.
+    #[serde(flatten)]
+    pub cyclic: Option<CyclicSummary>,
+}
+
+/// A cyclic run, in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct CyclicSummary {
+    /// How many steps an epoch has.
+    pub bins: u64,
+    /// How many steps a release holds; 0 for a tree.
+    pub band: u64,
+    /// How often one example takes part, at most.
+    pub participations: u64,
+    /// How far one example moves all releases together, in clip norms.
+    pub sensitivity: f64,
 }
 
 /// A clip norm that moves, in numbers.

@@ -474,3 +474,123 @@ fn calibrated_noise_is_tight_for_large_targets_too() {
     let found = plan(&draft).epsilon().upper();
     assert!(found <= 2.0 && found > 1.999, "{found}");
 }
+
+fn cyclic(bins: u64, steps: u64, factor: crate::draft::FactorDraft) -> Draft {
+    Draft {
+        sampler: SamplerDraft::Cyclic { bins, factor },
+        steps,
+        ..mnist()
+    }
+}
+
+/// One epoch of independent noise is one Gaussian mechanism for each example; four epochs cost as much as one with half the noise.
+#[test]
+fn cyclic_runs_cost_what_their_turns_cost() {
+    use crate::draft::FactorDraft::{Banded, Tree};
+    let cost = |bins, steps, multiplier, factor| {
+        let noise = NoiseDraft::Multiplier(multiplier);
+        let draft = cyclic(bins, steps, factor);
+        plan(&Draft { noise, ..draft }).epsilon().upper()
+    };
+    let once = cost(100, 100, 2.0, Banded { band: 1 });
+    // The Gaussian mechanism of noise 2 at delta 1e-5, by the formula of [BW18] and another program.
+    assert!((once / 1.9930914044151204 - 1.0).abs() < 1e-6, "{once}");
+    let four = cost(100, 400, 4.0, Banded { band: 1 });
+    assert!((four / once - 1.0).abs() < 1e-9);
+    // Nine nodes hold a step of 256.
+    let tree = cost(256, 256, 6.0, Tree);
+    assert!((tree / once - 1.0).abs() < 1e-9);
+    let kept = plan(&cyclic(10, 100, Banded { band: 8 }));
+    let after: Vec<f64> = [0, 1, 10, 11, 50, 100]
+        .map(|taken| kept.epsilon_after(taken).expect("priced").upper())
+        .to_vec();
+    assert!(after.windows(2).all(|pair| pair[0] < pair[1]), "{after:?}");
+    assert_eq!(after[5], kept.epsilon().upper());
+}
+
+#[test]
+fn cyclic_noise_is_calibrated() {
+    use crate::draft::FactorDraft::{Banded, Tree};
+    for factor in [Banded { band: 16 }, Tree] {
+        for relation in [Neighbours::AddRemove, Neighbours::ReplaceOne] {
+            let draft = cyclic(50, 1000, factor);
+            let noise = NoiseDraft::Epsilon(3.0);
+            let plan = plan(&Draft {
+                noise,
+                relation,
+                ..draft
+            });
+            let found = plan.epsilon().upper();
+            assert!((2.9999..=3.0).contains(&found), "{found}");
+            let shown = plan.summary().cyclic.expect("cyclic");
+            assert_eq!((shown.bins, shown.participations), (50, 20));
+        }
+    }
+}
+
+/// Where an example is replaced, what it adds may turn around: twice as far, for the same noise.
+#[test]
+fn cyclic_runs_count_replaced_examples_twice() {
+    use crate::draft::FactorDraft::{Banded, Tree};
+    for factor in [Banded { band: 16 }, Tree] {
+        let square = |relation| {
+            let noise = NoiseDraft::Multiplier(3.0);
+            let draft = cyclic(50, 1000, factor);
+            let plan = plan(&Draft {
+                noise,
+                relation,
+                ..draft
+            });
+            let Mechanism::Gaussian {
+                scale,
+                sensitivity_l2_square,
+            } = plan.event().mechanism().clone()
+            else {
+                panic!("another event");
+            };
+            (scale, sensitivity_l2_square)
+        };
+        let (one, removed) = square(Neighbours::AddRemove);
+        let (other, replaced) = square(Neighbours::ReplaceOne);
+        assert_eq!(one, other);
+        assert_eq!(&removed * &Ratio::from(4_u64), replaced);
+    }
+}
+
+#[test]
+fn cyclic_plans_that_make_no_sense_are_refused() {
+    use crate::draft::FactorDraft::Banded;
+    let adaptive = Some(crate::draft::AdaptiveDraft {
+        quantile: 0.5,
+        rate: 0.2,
+        count_noise: 10.0,
+    });
+    let banded = cyclic(50, 1000, Banded { band: 4 });
+    let code = |draft: &Draft| Plan::new(draft).err().map(|error| error.code());
+    assert_eq!(
+        code(&Draft {
+            adaptive,
+            ..banded.clone()
+        }),
+        Some("plan_word")
+    );
+    assert_eq!(
+        code(&cyclic(0, 10, Banded { band: 4 })),
+        Some("plan_out_of_range")
+    );
+    assert_eq!(
+        code(&cyclic(5, 10, Banded { band: 0 })),
+        Some("plan_out_of_range")
+    );
+    let noise = NoiseDraft::Multiplier(32_769.0);
+    assert_eq!(
+        code(&Draft {
+            noise,
+            ..banded.clone()
+        }),
+        Some("plan_out_of_range")
+    );
+    // Its sums leave through a stream, and no other noise is made for them.
+    assert!(plan(&banded).noise().is_err());
+    assert!(plan(&mnist()).correlated().expect("in range").is_none());
+}

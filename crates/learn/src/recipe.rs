@@ -22,7 +22,7 @@
 //! kind = "cnn"
 //!
 //! [plan]
-//! sampler = "poisson"    # or "fixed_size" (size), "balls_in_bins" (bins), "shuffled" (batches), "all"
+//! sampler = "poisson"    # or "fixed_size" (size), "balls_in_bins" (bins), "cyclic" (bins, band), "shuffled" (batches), "all"
 //! rate = 0.01
 //! steps = 1000
 //! clip = 1.0             # of the first step, with clipping = "adaptive" (quantile, clip_rate, count_noise)
@@ -35,22 +35,26 @@
 //! momentum = 0.9
 //! ```
 //!
+//! Instead of one run there may be a search, by `[search]` and `[validation]`: see [`search`](crate::search).
+//!
 //! A field that is not known, or that is of no use beside the others, is refused: a plan means what it says.
 
-mod public;
+pub(crate) mod public;
+mod search;
 mod section;
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use whit_core::Secret;
+use whit_core::{Event, Secret};
 
 use crate::card::Search;
 use crate::checkpoint::{Place, Run};
 use crate::clip::Clip;
 use crate::clipped_sum::ClippedSum;
-use crate::data::{Classes, Dataset, Declaration};
+use crate::data::{Classes, Dataset, Declaration, load_public_beside};
 use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::loss::Loss;
@@ -61,8 +65,10 @@ use crate::optimizer::{Average, Optimizer};
 use crate::payment::Payment;
 use crate::plan::Plan;
 use crate::schedule::Schedule;
-use crate::train::{Method, Trainer};
+use crate::train::{EXAMPLES_MAX, Method, Trainer};
 
+pub(crate) use search::PAD_MAX;
+pub use search::{Score, SearchSection};
 pub use section::{OptimizerSection, PlanSection};
 
 /// Everything in a plan's file. All of it is public.
@@ -77,6 +83,9 @@ pub struct Recipe {
     pub data: Declaration,
     /// Data that are public.
     pub test: Option<Declaration>,
+    /// Data that are public, by which a search judges its runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation: Option<Declaration>,
     /// What becomes of examples before the network sees them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub features: Option<Features>,
@@ -87,11 +96,35 @@ pub struct Recipe {
     /// What becomes of the noisy sums.
     #[serde(default)]
     pub optimizer: OptimizerSection,
+    /// Which numbers are searched for, if any are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchSection>,
 }
 
 impl Recipe {
-    /// The plan, priced. Reads no data.
+    /// The plan of one run, priced. Reads no data. Refused if a search is asked for, which is more than one run: see [`SearchPlan`](crate::SearchPlan).
     pub fn plan(&self) -> Result<Plan> {
+        if self.search.is_some() {
+            return Err(Error::Field {
+                of: "one run",
+                field: "search",
+                missing: false,
+                passes: "",
+            });
+        }
+        if self.validation.is_some() {
+            return Err(Error::Field {
+                of: "a plan without [search]",
+                field: "validation",
+                missing: false,
+                passes: "",
+            });
+        }
+        Plan::new(&self.plan.draft(self.examples_public()?)?)
+    }
+
+    /// The declared number of examples, once the features fit each other.
+    pub(crate) fn examples_public(&self) -> Result<u64> {
         let missing = Error::Field {
             of: "a plan",
             field: "n_public",
@@ -102,7 +135,7 @@ impl Recipe {
         if let Some(features) = &self.features {
             features.check()?;
         }
-        Plan::new(&self.plan.draft(examples_public)?)
+        Ok(examples_public)
     }
 
     /// The network for data of this shape, as they are loaded, with these classes, and what it makes small.
@@ -120,6 +153,15 @@ impl Recipe {
             None => self.model.architecture(shape, outputs)?,
         };
         Ok((architecture, loss))
+    }
+
+    /// The data of `[test]`, as the network sees them, once it is checked that they are [not the private ones](crate::data::check_apart). `folder` is the plan's.
+    pub fn load_test(&self, folder: &Path, threads: NonZeroUsize) -> Result<Option<Dataset>> {
+        let Some(test) = &self.test else {
+            return Ok(None);
+        };
+        let loaded = load_public_beside(test, &self.data, folder)?;
+        self.prepared(loaded, threads).map(Some)
     }
 
     /// What the network sees of data as they were loaded: [`Self::trainer`] does that with the private ones, and whoever evaluates must do it with
@@ -173,7 +215,7 @@ impl Recipe {
         Ok((trainer, architecture))
     }
 
-    fn network(
+    pub(crate) fn network(
         &self,
         data: Secret<Dataset>,
         threads: NonZeroUsize,
@@ -184,6 +226,15 @@ impl Recipe {
         let network = Network::from_specs(architecture.layers(), loss)?;
         let data = self.prepared(data, threads)?;
         Ok((Secret::new(data), architecture, network))
+    }
+
+    /// A network of this architecture, for the loss that goes with the declared classes.
+    pub(crate) fn network_of(&self, architecture: &Architecture) -> Result<Network> {
+        let loss = match &self.data.classes {
+            Some(_) => Loss::CrossEntropy,
+            None => Loss::Squared,
+        };
+        Ok(Network::from_specs(architecture.layers(), loss)?)
     }
 
     /// The model as ONNX. Refused if examples go through a map that the file would not hold: it would seem to take them as they are.
@@ -207,6 +258,7 @@ impl Recipe {
     /// Refuses what can be refused by what is public about the data, so that nobody pays for it, and gives the network for examples of
     /// this shape.
     pub fn check(&self, plan: &Plan, shape: &[usize]) -> Result<Architecture> {
+        self.check_examples()?;
         if let Some(test) = &self.test {
             test.check()?;
             if let (Some(features), Some(shape)) = (&self.features, &test.shape) {
@@ -219,9 +271,21 @@ impl Recipe {
         let network = Network::from_specs(architecture.layers(), loss)?;
         let clip = Clip::of(method.clipping, plan.clip_norm(), network.trained_layers())?;
         ClippedSum::new(&network, clip, plan.grid(), plan.batch_cap())?;
+        plan.check_memory(network.param_len())?;
         plan.adaptive()?;
-        plan.noise()?;
+        if plan.correlated()?.is_none() {
+            plan.noise()?;
+        }
         Ok(architecture)
+    }
+
+    /// Refuses a declared number of examples that would be refused once they are read.
+    fn check_examples(&self) -> Result<()> {
+        let most = EXAMPLES_MAX;
+        match self.data.n_public.is_some_and(|rows| rows > most.into()) {
+            true => Err(Error::TooManyExamples { most }),
+            false => Ok(()),
+        }
     }
 
     /// Clipping and optimizer for a model of so many parameters.
@@ -250,11 +314,15 @@ impl Recipe {
 
     /// What a checkpoint of this run belongs to: every word of the plan, and its event.
     pub fn run(&self, plan: &Plan) -> Run {
+        self.run_of(plan.event(), plan.steps())
+    }
+
+    pub(crate) fn run_of(&self, event: &Event, steps_total: u64) -> Run {
         let text = serde_json::to_vec(self).expect("plain data");
         Run {
             plan: Sha256::digest(text).into(),
-            event: plan.event().clone(),
-            steps_total: plan.steps(),
+            event: event.clone(),
+            steps_total,
         }
     }
 

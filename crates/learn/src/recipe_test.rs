@@ -59,6 +59,33 @@ fn every_sampler_has_its_own_field() {
         sampler("sampler = 'shuffled'\nbatches = 7"),
         Ok(SamplerDraft::Shuffled { batches: 7 })
     );
+    let cyclic = |factor| Ok(SamplerDraft::Cyclic { bins: 7, factor });
+    let banded = cyclic(crate::FactorDraft::Banded { band: 3 });
+    assert_eq!(sampler("sampler = 'cyclic'\nbins = 7\nband = 3"), banded);
+    assert_eq!(
+        sampler("sampler = 'cyclic'\nmechanism = 'banded'\nbins = 7\nband = 3"),
+        banded
+    );
+    assert_eq!(
+        sampler("sampler = 'cyclic'\nmechanism = 'tree'\nbins = 7"),
+        cyclic(crate::FactorDraft::Tree)
+    );
+    for (text, code) in [
+        ("sampler = 'cyclic'\nbins = 7", "plan_field_missing"),
+        ("sampler = 'cyclic'\nband = 7", "plan_field_missing"),
+        (
+            "sampler = 'cyclic'\nmechanism = 'tree'\nbins = 7\nband = 3",
+            "plan_field_unused",
+        ),
+        (
+            "sampler = 'cyclic'\nmechanism = 'dense'\nbins = 7",
+            "plan_word",
+        ),
+        ("rate = 0.5\nband = 3", "plan_field_unused"),
+        ("rate = 0.5\nmechanism = 'tree'", "plan_field_unused"),
+    ] {
+        assert_eq!(sampler(text), Err(code), "{text}");
+    }
     assert_eq!(sampler("sampler = 'all'"), Ok(SamplerDraft::All));
     assert_eq!(sampler(""), Err("plan_field_missing"));
     assert_eq!(
@@ -327,4 +354,64 @@ fn features_are_trained_on_and_evaluated_and_belong_to_a_run() {
             .onnx(&architecture, &plain.initial(&architecture), &[])
             .is_ok()
     );
+}
+
+/// Sixteen bytes for each parameter and row: told before anybody pays, and by what would pass.
+#[test]
+fn noise_that_would_fill_the_memory_is_refused() {
+    let recipe = |hidden: &str, turns: &str| {
+        let plan = format!(
+            "[plan]\nsampler = 'cyclic'\nsteps = 2048\nclip = 1.0\nnoise_multiplier = 8.0\ndelta = 1e-5\n{turns}"
+        );
+        let text = format!("{DATA}\n[model]\nkind = 'mlp'\nhidden = {hidden}\n{plan}");
+        toml::from_str::<Recipe>(&text).unwrap_or_else(|error| panic!("{text}\n{error}"))
+    };
+    // 4 inputs and 3 outputs: 1,051,633 parameters, of which 255 rows are just below 4 GiB.
+    let check = |hidden: &str, turns: &str, passes: Option<&str>| {
+        let recipe = recipe(hidden, turns);
+        let plan = recipe.plan().expect("a plan");
+        let checked = recipe.check(&plan, &[4]).map(|_| ());
+        match (checked, passes) {
+            (checked, None) => assert_eq!(checked, Ok(()), "{hidden} {turns}"),
+            (checked, Some(passes)) => {
+                let error = checked.expect_err(turns);
+                assert_eq!(error.code(), "noise_memory", "{error}");
+                let suggestion = error.suggestion();
+                assert!(suggestion.contains(passes), "{suggestion}");
+            }
+        }
+    };
+    let large = "[1021, 1021]";
+    check(large, "bins = 64\nband = 255", None);
+    check(
+        large,
+        "bins = 64\nband = 256",
+        Some("`band` as at most 255"),
+    );
+    check("[8]", "bins = 64\nband = 1024", None);
+    check(large, "bins = 64\nmechanism = 'tree'", None);
+    // Twelve levels of a tree of 2,048 steps.
+    check(
+        "[5000, 5000]",
+        "bins = 64\nmechanism = 'tree'",
+        Some("22369621 parameters"),
+    );
+}
+
+/// A run of more examples would be refused after it was paid for.
+#[test]
+fn more_examples_than_are_trained_on_are_refused_by_what_is_declared() {
+    let recipe = |examples: u64| {
+        let mut recipe = read(&PLAN.replace("rate = 0.1", "rate = 1e-5"), "");
+        recipe.data.n_public = Some(examples);
+        let plan = recipe.plan().expect("a plan");
+        let checked = recipe.check(&plan, &[4]).map(|_| ());
+        let unread = recipe.check_unopened(&plan, std::path::Path::new(""));
+        assert_eq!(checked, unread);
+        checked
+    };
+    assert_eq!(recipe(1 << 25), Ok(()));
+    let error = recipe((1 << 25) + 1).expect_err("one more");
+    assert_eq!(error.code(), "too_many_examples");
+    assert!(error.suggestion().contains("33554432"));
 }

@@ -6,12 +6,15 @@
 //! - *Fixed size*: the first places of a partial Fisher-Yates shuffle. From any order, place `i` gets a uniform choice among those not yet
 //!   placed, so the set is uniform whatever the order was, and independent of all earlier ones.
 //! - *Balls in bins*: each example draws its bin for the epoch.
+//! - *Cyclic*: each example draws its bin once, and bins are visited in turn. So it takes part in every `bins`-th step and in no other, whoever asks.
 //! - *Shuffled*: a whole Fisher-Yates shuffle for each epoch, cut into batches whose sizes differ by at most one and follow from
 //!   public numbers.
 //! - *All*: everybody.
 //!
 //! **What a batch may show.** Under add/remove its size and its members are secret: a [`Batch`] can be neither printed nor compared, and what is
 //! computed from it must leave through a mechanism.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use whit_core::{Bits, Entropy, Neighbours, Sampling};
 use whit_mechanism::sample::uniform_below;
@@ -24,9 +27,12 @@ use crate::poisson::Coins;
 pub struct Batch {
     rows: Vec<u32>,
     run: Fingerprint,
+    sampler: u64,
+    step: u64,
 }
 
-/// That of the event of a run: a batch is paid for by one, and only the noise of that one releases it.
+/// That of the event of a run, and of its pattern where that is not in the event: a batch is paid for by one, and only the noise of that one
+/// releases it.
 pub(crate) type Fingerprint = [u8; 32];
 
 impl Batch {
@@ -39,7 +45,20 @@ impl Batch {
     pub(crate) fn run(&self) -> &Fingerprint {
         &self.run
     }
+
+    /// The number of the sampler that drew it, of all in this process.
+    pub(crate) fn sampler(&self) -> u64 {
+        self.sampler
+    }
+
+    /// The number of its step, from zero.
+    pub(crate) fn step(&self) -> u64 {
+        self.step
+    }
 }
+
+/// How many samplers there were in this process.
+static SAMPLERS: AtomicU64 = AtomicU64::new(0);
 
 /// Draws the batches of one run.
 pub struct Sampler {
@@ -48,6 +67,7 @@ pub struct Sampler {
     steps: u64,
     taken: u64,
     run: Fingerprint,
+    number: u64,
 }
 
 enum Kind {
@@ -61,6 +81,11 @@ enum Kind {
     BallsInBins {
         bins: u64,
         left: Vec<(u64, u32)>,
+    },
+    /// The bins of all examples, once they are drawn, the first bin last.
+    Cyclic {
+        bins: u64,
+        thrown: Option<Vec<(u64, u32)>>,
     },
     /// The order of this epoch.
     Shuffled {
@@ -79,8 +104,7 @@ impl Sampler {
         steps: u64,
         taken: u64,
     ) -> Result<Self> {
-        let most = u32::MAX;
-        let rows = u32::try_from(rows).map_err(|_| Error::TooManyExamples { most })?;
+        let rows = numbered(rows)?;
         let public = || {
             if u64::from(rows) == declared {
                 return Ok(());
@@ -89,12 +113,6 @@ impl Sampler {
                 declared,
                 relation: Neighbours::ReplaceOne,
             })
-        };
-        let whole_epochs = |epoch: u64| {
-            if epoch > 0 && taken.is_multiple_of(epoch) {
-                return Ok(());
-            }
-            Err(Error::MiddleOfEpoch { taken, epoch })
         };
         let kind = match sampling {
             Sampling::Poisson { rate } => Kind::Poisson(Coins::new(rate)),
@@ -112,7 +130,7 @@ impl Sampler {
                 }
             }
             Sampling::BallsInBins { bins } => {
-                whole_epochs(*bins)?;
+                whole_epochs(taken, *bins)?;
                 Kind::BallsInBins {
                     bins: *bins,
                     left: Vec::new(),
@@ -120,7 +138,7 @@ impl Sampler {
             }
             Sampling::Shuffled { batches } => {
                 public()?;
-                whole_epochs(*batches)?;
+                whole_epochs(taken, *batches)?;
                 Kind::Shuffled {
                     batches: *batches,
                     order: (0..rows).collect(),
@@ -134,13 +152,31 @@ impl Sampler {
                 .into());
             }
         };
-        Ok(Self {
+        Ok(Self::of_kind(kind, rows, steps, taken))
+    }
+
+    /// The same for examples in bins that are visited in turn. It is begun with the run, or after whole epochs of so many steps.
+    pub(crate) fn cyclic(
+        bins: u64,
+        rows: usize,
+        steps: u64,
+        taken: u64,
+        epoch: u64,
+    ) -> Result<Self> {
+        whole_epochs(taken, epoch)?;
+        let kind = Kind::Cyclic { bins, thrown: None };
+        Ok(Self::of_kind(kind, numbered(rows)?, steps, taken))
+    }
+
+    fn of_kind(kind: Kind, rows: u32, steps: u64, taken: u64) -> Self {
+        Self {
             kind,
             rows,
             steps,
             taken,
             run: Fingerprint::default(),
-        })
+            number: SAMPLERS.fetch_add(1, Ordering::Relaxed),
+        }
     }
 
     /// The same, whose batches are those of this run.
@@ -160,10 +196,13 @@ impl Sampler {
         }
         let mut bits = entropy.open()?;
         let rows = self.draw_from(&mut bits);
+        let step = self.taken;
         self.taken += 1;
         Ok(Batch {
             rows,
             run: self.run,
+            sampler: self.number,
+            step,
         })
     }
 
@@ -183,6 +222,14 @@ impl Sampler {
                 let behind = left.partition_point(|&(other, _)| other > bin);
                 left.drain(behind..).map(|(_, row)| row).collect()
             }
+            Kind::Cyclic { bins, thrown } => {
+                let thrown = thrown.get_or_insert_with(|| throw(rows, *bins, bits));
+                let bin = taken % *bins;
+                let begin = thrown.partition_point(|&(other, _)| other > bin);
+                let own = thrown[begin..].iter();
+                let own = own.take_while(|&&(other, _)| other == bin);
+                own.map(|&(_, row)| row).collect()
+            }
             Kind::Shuffled { batches, order } => {
                 let batch = taken % *batches;
                 if batch == 0 {
@@ -198,6 +245,18 @@ impl Sampler {
             Kind::All => (0..rows).collect(),
         }
     }
+}
+
+fn numbered(rows: usize) -> Result<u32> {
+    let most = u32::MAX;
+    u32::try_from(rows).map_err(|_| Error::TooManyExamples { most })
+}
+
+fn whole_epochs(taken: u64, epoch: u64) -> Result<()> {
+    if epoch > 0 && taken.is_multiple_of(epoch) {
+        return Ok(());
+    }
+    Err(Error::MiddleOfEpoch { taken, epoch })
 }
 
 /// Puts a uniform choice of `size` examples, in a uniform order, into the first places.

@@ -231,3 +231,50 @@ fn a_plan_of_many_bins_takes_no_memory() {
         assert!(batch.expose().len() < 100);
     }
 }
+
+/// Three examples in two bins: all eight ways alike, and each takes part in every second step, in the one that it drew.
+#[test]
+fn turns_are_drawn_once_and_kept() {
+    let found = enumerate::<2, _>(20, |tape| {
+        let mut sampler = Sampler::cyclic(2, 3, 6, 0, 2).expect("fits");
+        [(); 6].map(|()| {
+            let batch = sampler.draw_from(tape);
+            sampler.taken += 1;
+            sorted(batch)
+        })
+    });
+    let eighth = ratio(1, 8).as_rbig().clone();
+    let violations = found.violations(|_| (eighth.clone(), eighth.clone()));
+    assert!(violations.is_empty(), "{violations:?}");
+    assert_eq!(found.masses().len(), 8);
+    for batches in found.masses().keys() {
+        let mut epoch = [&batches[0][..], &batches[1]].concat();
+        epoch.sort_unstable();
+        assert_eq!(epoch, [0, 1, 2]);
+        assert!(batches[2..].iter().zip(&batches[..]).all(|(a, b)| a == b));
+    }
+}
+
+#[test]
+fn turns_begin_with_an_epoch() {
+    assert!(Sampler::cyclic(5, 9, 20, 10, 5).is_ok());
+    let middle = Sampler::cyclic(5, 9, 20, 11, 5);
+    assert!(matches!(
+        middle,
+        Err(Error::MiddleOfEpoch {
+            taken: 11,
+            epoch: 5
+        })
+    ));
+}
+
+/// So that one example more changes no other batch than its own, nor the order in any.
+#[test]
+fn turns_are_in_the_order_of_rows() {
+    let mut sampler = Sampler::cyclic(3, 50, 6, 0, 3).expect("fits");
+    for _ in 0..6 {
+        let batch = sampler.draw(&mut Seeded::new(8)).expect("seeded");
+        assert!(batch.expose().len() > 1);
+        assert!(batch.expose().windows(2).all(|pair| pair[0] > pair[1]));
+    }
+}

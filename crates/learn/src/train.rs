@@ -7,10 +7,11 @@
 //! **Proof.** 1. *Initial parameters* are given, from a public seed. 2. *Each step* draws a batch and its dropout seed from fresh entropy;
 //! neither looks at the data. There are as many as were paid for, since the sampler is that of a [`Payment`]. The sum of a batch is that of [`ClippedSum`], whose [`norm_upper`](ClippedSum::norm_upper) is at most the plan's
 //! clip norm and whose grid is the plan's: both are checked when a trainer is made. So it is what [`plan`](crate::plan) requires, and it
-//! leaves through [`Noise`] only, which uses the batch up. An empty batch has the sum zero and is released with noise as any other. 3. *The
+//! leaves through [`Noise`] or [`Correlated`] only, which uses the batch up. An empty batch has the sum zero and is released with noise as any other. 3. *The
 //! optimizer* gets the release, the grid and the expected batch size of the plan; so the parameters after the step are post-processing.
 //! 4. *How many steps* there are is the plan's to say, or that of whoever looks at what was shown. 5. *Errors* within a step depend on entropy
-//! alone: all that could be refused about data, network and sizes is refused before the first step. ∎
+//! alone: all that could be refused about data, network and sizes is refused before the first step. What is refused there is public, but for data sets of
+//! more than `2^25` examples, which the claim is not about. ∎
 //!
 //! **Same bits on any number of threads**, for the same entropy: sums are of integers, and noise is drawn in blocks of a fixed size.
 
@@ -30,12 +31,15 @@ use crate::loss::Loss;
 use crate::network::Network;
 use crate::optimizer::{Average, Optimizer};
 use crate::payment::{Payer, Payment};
-use crate::plan::{Noise, Plan};
+use crate::plan::{Correlated, Noise, Plan};
 use crate::sampler::Sampler;
 use kept::Kept;
 
-/// The most examples of a data set: every batch of them can be summed, so that no step fails for the size of its batch.
-const EXAMPLES_MAX: u32 = 1 << 25;
+/// The most examples of a data set: every batch of them can be summed, so that no step fails for the size of its batch. The guarantee is about data sets of at most so
+/// many. That there are more is told, under add/remove too; nothing else would do. To leave out the examples beyond it changes two of them, where one is added before: the
+/// last one that is kept, besides. To cut a batch in two, where it is larger, doubles what the roundings of its sum may come to, of two batches that
+/// differ in one example. Whoever declares more, in public, is refused before anything is paid.
+pub(crate) const EXAMPLES_MAX: u32 = 1 << 25;
 
 /// How a gradient is clipped to the plan's norm.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,7 +75,7 @@ pub struct Trainer {
     network: Network,
     data: Secret<Dataset>,
     sum: ClippedSum,
-    noise: Noise,
+    noise: Releases,
     /// Set where the clip norm moves.
     moving: Option<AdaptiveQuantile>,
     /// `None` once all steps were begun.
@@ -82,6 +86,14 @@ pub struct Trainer {
     parameters: Vec<f32>,
     memory: Memory,
     buffer: Vec<i64>,
+}
+
+/// How sums leave.
+enum Releases {
+    /// Each by itself.
+    Independent(Noise),
+    /// With noise that cancels between steps.
+    Correlated(Box<Correlated>),
 }
 
 impl Trainer {
@@ -125,15 +137,15 @@ impl Trainer {
             return Err(Error::Unbound);
         }
         let data = data.expose();
-        fits(&network, &data)?;
-        let most = EXAMPLES_MAX;
-        if data.rows() > most as usize {
-            return Err(Error::TooManyExamples { most });
-        }
+        fits_all(&network, &data)?;
+        plan.check_memory(network.param_len())?;
         let sampler = payment.map(|payment| plan.sampler(data.rows(), payment));
         Ok(Self {
             sampler: sampler.transpose()?,
-            noise: plan.noise()?,
+            noise: match plan.correlated()? {
+                Some(stream) => Releases::Correlated(Box::new(stream)),
+                None => Releases::Independent(plan.noise()?),
+            },
             moving,
             payer,
             kept: None,
@@ -146,6 +158,11 @@ impl Trainer {
             memory: Memory::default(),
             buffer: Vec::new(),
         })
+    }
+
+    /// The examples, for the next run of a search.
+    pub(crate) fn into_data(self) -> Secret<Dataset> {
+        self.data
     }
 
     /// Who has paid for this run.
@@ -229,21 +246,25 @@ impl Trainer {
             std::mem::take(&mut self.buffer),
         )?;
         let expected = self.plan.expected_batch();
-        let release = match &mut self.moving {
-            None => self.noise.release_on(threads, batch, sum, entropy)?,
-            Some(moving) => {
-                let secrets = (sum, below);
-                let both = self
-                    .noise
-                    .release_both(threads, batch, norm, secrets, entropy)?;
+        let (noisy, grid) = match (&mut self.noise, &mut self.moving) {
+            (Releases::Correlated(_), Some(_)) => return Err(Error::Unbound),
+            (Releases::Correlated(stream), None) => (
+                stream.release_on(threads, batch, sum, entropy)?,
+                self.plan.release_unit(),
+            ),
+            (Releases::Independent(noise), None) => {
+                let release = noise.release_on(threads, batch, sum, entropy)?;
+                (release.into_value(), self.sum.grid())
+            }
+            (Releases::Independent(noise), Some(moving)) => {
+                let both = noise.release_both(threads, batch, norm, (sum, below), entropy)?;
                 let count = both.count.value().first().copied().unwrap_or_default();
                 moving.update(count as f64 / (2.0 * expected) + 0.5);
-                both.sum
+                (both.sum.into_value(), self.sum.grid())
             }
         };
         // The rest is post-processing, by public numbers.
-        let noisy = release.into_value();
-        let unit = self.sum.grid() / expected;
+        let unit = grid / expected;
         let optimizer = &mut self.method.optimizer;
         optimizer.step_on(threads, &mut self.parameters, &noisy, unit)?;
         if let Some(average) = &mut self.method.average {
@@ -264,6 +285,16 @@ impl Trainer {
             after(self)?;
         }
         Ok(())
+    }
+}
+
+/// The same, and more examples than can be numbered.
+pub(crate) fn fits_all(network: &Network, data: &Dataset) -> Result<()> {
+    fits(network, data)?;
+    let most = EXAMPLES_MAX;
+    match data.rows() > most as usize {
+        true => Err(Error::TooManyExamples { most }),
+        false => Ok(()),
     }
 }
 

@@ -8,7 +8,7 @@ use whit_testkit::{FailingEntropy, Seeded, SeededBits};
 
 use super::*;
 use crate::checkpoint::{Checkpoint, Place, Run};
-use crate::draft::{Draft, NoiseDraft, SamplerDraft};
+use crate::draft::{Draft, FactorDraft, NoiseDraft, SamplerDraft};
 use crate::layer::{Activation, Dropout, Function, Layer, Linear};
 use crate::optimizer::Rule;
 use crate::payment::Uncharged;
@@ -448,4 +448,159 @@ fn a_clip_norm_that_moves_is_that_of_the_whole_gradient() {
         made.err().map(|error| error.code()),
         Some("plan_field_unused")
     );
+}
+
+fn cyclic(bins: u64, steps: u64, factor: FactorDraft) -> Draft {
+    draft(SamplerDraft::Cyclic { bins, factor }, steps)
+}
+
+const BANDED: FactorDraft = FactorDraft::Banded { band: 8 };
+
+#[test]
+fn cyclic_runs_learn_and_threads_change_no_bit() {
+    for factor in [BANDED, FactorDraft::Tree] {
+        let mut draft = cyclic(10, 100, factor);
+        draft.noise = NoiseDraft::Epsilon(20.0);
+        let plan = Plan::new(&draft).expect("a plan");
+        let public = ring(1000, 2);
+        let models = [1, 2].map(|threads| {
+            let mut trainer = trainer(&plan, ring(2000, 1), threads);
+            trainer.run(&mut Seeded::new(3), nothing).expect("entropy");
+            let found = trainer.evaluate(&public).expect("fits").accuracy;
+            assert!(found.expect("classes") > 0.85, "{factor:?}: {found:?}");
+            trainer.parameters()
+        });
+        assert_eq!(models[0], models[1]);
+    }
+}
+
+/// Sums of steps before are secret and not kept: a run goes on after whole epochs, with turns drawn anew; a tree does not go on.
+#[test]
+fn cyclic_runs_are_kept_after_whole_epochs() {
+    let folder = TempDir::new().expect("a folder");
+    let plan = Plan::new(&cyclic(5, 12, BANDED)).expect("a plan");
+    let (first, ..) = take_up(&folder, &plan, 1, Some(7));
+    let (second, _, counts) = take_up(&folder, &plan, 2, None);
+    assert_eq!((first, second), (7, 2));
+    assert_eq!(counts.expect("it ended"), [12, 7]);
+    let folder = TempDir::new().expect("a folder");
+    let tree = Plan::new(&cyclic(5, 12, FactorDraft::Tree)).expect("a plan");
+    let (first, ..) = take_up(&folder, &tree, 1, Some(7));
+    assert_eq!(first, 7);
+    assert_eq!(taken_up(&folder, &tree), Err("checkpoint_lost"));
+}
+
+/// The code of the refusal to go on with a run, if it is refused.
+fn taken_up(folder: &TempDir, plan: &Plan) -> std::result::Result<[u64; 2], &'static str> {
+    let place = Place::open(folder.path(), kept(plan)).expect("free");
+    let network = network(Some(0.1));
+    let method = method(&network, plan.steps(), 1);
+    let data = Secret::new(ring(2000, 1));
+    let made = Trainer::kept(plan, network, data, method, place, NonZeroUsize::MIN);
+    let counts = made.map(|trainer| [trainer.taken(), trainer.steps_kept()]);
+    counts.map_err(|error| error.code())
+}
+
+/// The initial weights are no model that a whole epsilon was spent on.
+#[test]
+fn a_run_of_which_nothing_is_left_is_no_model() {
+    for plan in [
+        plan(4),
+        Plan::new(&draft(SamplerDraft::Shuffled { batches: 5 }, 5)).expect("a plan"),
+        Plan::new(&cyclic(5, 5, BANDED)).expect("a plan"),
+        Plan::new(&cyclic(5, 12, FactorDraft::Tree)).expect("a plan"),
+    ] {
+        let folder = TempDir::new().expect("a folder");
+        let (first, ..) = take_up(&folder, &plan, 1, Some(2));
+        assert_eq!(first, 2);
+        assert_eq!(taken_up(&folder, &plan), Err("checkpoint_lost"));
+    }
+    // Where one step is left to take, or one is kept, there is something to go on with.
+    let folder = TempDir::new().expect("a folder");
+    take_up(&folder, &plan(5), 1, Some(2));
+    assert_eq!(taken_up(&folder, &plan(5)), Ok([4, 0]));
+    let folder = TempDir::new().expect("a folder");
+    take_up(&folder, &plan(4), 1, None);
+    assert_eq!(taken_up(&folder, &plan(4)), Ok([4, 4]));
+}
+
+/// Other turns with the same event and as many steps: bins of 4 and of 5 have three turns of independent noise each.
+#[test]
+fn a_cyclic_run_goes_on_with_its_own_turns() {
+    let folder = TempDir::new().expect("a folder");
+    let [four, five] = [4, 5].map(|bins| {
+        let factor = FactorDraft::Banded { band: 1 };
+        Plan::new(&cyclic(bins, 12, factor)).expect("a plan")
+    });
+    assert_eq!(four.event(), five.event());
+    take_up(&folder, &four, 1, Some(2));
+    let place = Place::open(folder.path(), kept(&five)).expect("free");
+    let network = network(Some(0.1));
+    let method = method(&network, 12, 1);
+    let data = Secret::new(ring(2000, 1));
+    let other = Trainer::kept(&five, network, data, method, place, NonZeroUsize::MIN);
+    let code = other.err().map(|error| error.code());
+    assert_eq!(code, Some("checkpoint_other_plan"));
+}
+
+/// The steps of a cyclic run by hand, with the same coins: turns of the plan's sampler, sums through its stream, and the unit of what that releases.
+#[test]
+fn cyclic_steps_are_the_sums_through_the_stream() {
+    for factor in [FactorDraft::Banded { band: 3 }, FactorDraft::Tree] {
+        let plan = Plan::new(&cyclic(2, 5, factor)).expect("a plan");
+        let network = network(None);
+        let (data, mut weights) = (ring(100, 1), initial(&network));
+        let rule = Rule::Sgd { momentum: 0.0 };
+        let schedule = Schedule::Constant { rate: 1.0 };
+        let optimizer = Optimizer::new(rule, schedule, network.param_len(), 5);
+        let method = Method {
+            optimizer: optimizer.expect("in range"),
+            average: None,
+            ..method(&network, 5, 1)
+        };
+        let payment = || Payment::uncharged(&plan, Uncharged);
+        let clip = Clip::flat(1.0).expect("in range");
+        let sum = ClippedSum::new(&network, clip, plan.grid(), plan.batch_cap()).expect("fits");
+        let mut sampler = plan.sampler(100, payment()).expect("rows");
+        let mut stream = plan.correlated().expect("in range").expect("cyclic");
+        let (mut entropy, mut memory) = (Seeded::new(5), Memory::default());
+        let (mut wanted, mut turns) = (Vec::new(), Vec::new());
+        for _ in 0..5 {
+            let batch = sampler.draw(&mut entropy).expect("entropy");
+            turns.push(batch.expose().to_vec());
+            let mut bits = entropy.open().expect("entropy");
+            let seeds: Vec<u64> = batch.expose().iter().map(|_| bits.word()).collect();
+            let rows = BatchRows {
+                examples: &data,
+                rows: batch.expose(),
+                seeds: &seeds,
+            };
+            let summed = sum.sum(&network, &weights, rows, 1, &mut memory, Vec::new());
+            let summed = summed.expect("fits").sum;
+            let step = stream.release_on(NonZeroUsize::MIN, batch, summed, &mut entropy);
+            for (weight, value) in weights.iter_mut().zip(step.expect("entropy")) {
+                *weight -= (value as f64 * (plan.release_unit() / 1000.0)) as f32;
+            }
+            wanted.push(weights.clone());
+        }
+        assert!(
+            turns[0] == turns[2] && turns[1] == turns[3] && turns[0].len() + turns[1].len() == 100
+        );
+        let parameters = initial(&network);
+        let trainer = Trainer::new(
+            &plan,
+            network,
+            parameters,
+            Secret::new(data),
+            method,
+            payment(),
+        );
+        let (mut trainer, mut found) = (trainer.expect("fits"), Vec::new());
+        let seen = |trainer: &Trainer| {
+            found.push(trainer.parameters());
+            Ok(())
+        };
+        trainer.run(&mut Seeded::new(5), seen).expect("entropy");
+        assert_eq!(found, wanted);
+    }
 }

@@ -92,22 +92,48 @@ impl Drop for Over {
     }
 }
 
-/// Calls `work` once with each item, on at most so many threads: whoever is free takes the next.
-pub fn each<T: Send>(
-    threads: usize,
-    items: impl IntoIterator<Item = T, IntoIter: Send>,
-    work: impl Fn(T) + Sync,
+/// Calls `work` once with each item, on at most so many threads, of which each begins with a part of the items that follow each other. See
+/// [`share`].
+pub fn each<T: Send>(threads: usize, items: impl IntoIterator<Item = T>, work: impl Fn(T) + Sync) {
+    let parts = even(items, threads.clamp(1, THREADS_MAX));
+    share(0..parts.len(), parts, |_, item| work(item));
+}
+
+/// Items in parts of about the same size, each of items that follow each other: at most so many, and none that is empty.
+pub fn even<T>(items: impl IntoIterator<Item = T>, parts: usize) -> Vec<Vec<T>> {
+    let mut items: Vec<T> = items.into_iter().collect();
+    let (count, parts) = (items.len(), parts.min(items.len()));
+    let cuts = (0..parts).rev().map(|part| part * count / parts);
+    let mut even: Vec<_> = cuts.map(|cut| items.split_off(cut)).collect();
+    even.reverse();
+    even
+}
+
+/// Calls `work` once with each item of all parts, and with one of the workers. A worker begins with the part of its own number, and when that is
+/// done it takes from the ends of the others: so whoever does the same work again finds in its caches what it left there. The last item of
+/// a part is left to its own worker, who is about to take it.
+pub fn share<W: Send, T: Send>(
+    workers: impl IntoIterator<Item = W>,
+    parts: Vec<Vec<T>>,
+    work: impl Fn(&mut W, T) + Sync,
 ) {
-    let items = items.into_iter();
-    let most = items.size_hint().1.unwrap_or(threads);
-    let items = Mutex::new(items);
-    let next = || {
-        let items = items.lock();
-        items.unwrap_or_else(PoisonError::into_inner).next()
+    let workers: Vec<W> = workers.into_iter().collect();
+    let (count, owned) = (parts.len(), workers.len());
+    let parts = parts.into_iter().map(|part| Mutex::new(part.into_iter()));
+    let parts: Vec<_> = parts.collect();
+    let lock = |part: usize| parts[part].lock().unwrap_or_else(PoisonError::into_inner);
+    let other = |part: usize| {
+        let mut left = lock(part);
+        let takes = left.len() > usize::from(part < owned);
+        if takes { left.next_back() } else { None }
     };
-    side_by_side(0..threads.min(most).clamp(1, THREADS_MAX), |_| {
-        while let Some(item) = next() {
-            work(item);
+    let next = |own: usize| {
+        let mine = if own < count { lock(own).next() } else { None };
+        mine.or_else(|| (1..=count).find_map(|by| other((own + by) % count)))
+    };
+    side_by_side(workers.into_iter().enumerate(), |(own, mut worker)| {
+        while let Some(item) = next(own) {
+            work(&mut worker, item);
         }
     });
 }
@@ -130,6 +156,25 @@ mod tests {
             });
             let expected: u64 = (1..=threads as u64).sum();
             assert_eq!(sum.into_inner(), expected);
+        }
+    }
+
+    #[test]
+    fn parts_are_even_and_every_item_is_taken_whoever_is_there() {
+        assert_eq!(even(0..5, 2), [vec![0, 1], vec![2, 3, 4]]);
+        assert_eq!(even(0..2, 7), [[0], [1]]);
+        assert!(even(0..0, 3).is_empty());
+        for (workers, parts) in [(1, 3), (2, 2), (5, 2), (3, 3), (2, 0)] {
+            for sizes in [[0, 9, 1], [1, 1, 1], [20, 0, 0]] {
+                let parts: Vec<Vec<u64>> =
+                    sizes[..parts].iter().map(|&n| (1..=n).collect()).collect();
+                let expected: u64 = parts.iter().flatten().sum();
+                let sum = AtomicU64::new(0);
+                share(0..workers, parts, |_, item| {
+                    sum.fetch_add(item, Ordering::Relaxed);
+                });
+                assert_eq!(sum.into_inner(), expected);
+            }
         }
     }
 

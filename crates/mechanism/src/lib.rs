@@ -3,12 +3,12 @@
 //! - [`sample`]: exact samplers over the integers, and constant-time ones.
 //! - Mechanisms, one per file: [`DiscreteLaplace`], [`DiscreteGaussian`], [`RoundedGaussian`], [`Geometric`], [`RandomizedResponse`], and
 //!   [`Laplace`] and [`Gaussian`] for real values on a public [`Grid`].
-//! - Selection: [`Exponential`], [`PiecewiseExponential`], [`PermuteAndFlip`], [`ReportNoisyMax`], [`TopK`], and
-//!   [`SparseVector`] for streams.
+//! - Selection: [`Exponential`], [`PiecewiseExponential`], [`PermuteAndFlip`], [`ReportNoisyMax`], [`GaussianNoisyMax`], [`TopK`], and
+//!   [`SparseVector`] and [`ConfidentNoisyMax`] for streams.
 //! - Statistics: [`Count`], [`CountDistinct`], [`BoundedSum`], [`BoundedMean`], [`BoundedVariance`], [`Covariance`],
 //!   [`Histogram`], [`Marginals`], [`Quantile`], [`GridQuantile`], [`Quantiles`], [`JointQuantiles`], [`ApproximateBounds`].
 //! - Keys: [`PartitionSelection`], [`PartitionThreshold`]. Streams: [`Stream`] and its counters.
-//! - Where one person can move an answer far, but seldom does: [`SmoothNoise`] with [`SmoothMedian`] and [`TriangleCount`];
+//! - Where one person can move an answer far, but seldom does: [`SmoothNoise`] and [`SmoothGaussian`] with [`SmoothMedian`] and [`TriangleCount`];
 //!   [`ProposeTestRelease`] with [`StableMode`] and [`InterquartileRange`]; [`SubsampleAggregate`].
 //! - Synthetic data over a [`Domain`] of public categories: [`Mwem`].
 //! - [`crew`]: threads that are kept, for long vectors.
@@ -69,9 +69,11 @@ pub mod additive;
 pub mod approximate_bounds;
 #[cfg(test)]
 mod attack;
+pub mod best_of;
 pub mod bounded_mean;
 pub mod bounded_sum;
 pub mod bounded_variance;
+pub mod confident_noisy_max;
 pub mod contingency_table;
 pub mod continual_count;
 pub mod contribution;
@@ -90,6 +92,7 @@ pub mod estimate;
 pub mod exponential;
 pub mod fixed_point;
 pub mod gaussian;
+pub mod gaussian_noisy_max;
 pub mod geometric;
 pub mod grid;
 pub mod grid_quantile;
@@ -100,6 +103,7 @@ pub mod laplace;
 pub mod linear_model;
 pub mod log_bins;
 pub mod marginals;
+pub mod minima_perturbation;
 pub mod moments;
 pub mod multiplicative_weights;
 pub mod mwem;
@@ -124,6 +128,7 @@ pub mod score;
 pub mod share_interval;
 #[cfg(test)]
 mod smooth_certificate;
+pub mod smooth_gaussian;
 pub mod smooth_median;
 pub mod smooth_noise;
 pub mod smooth_sensitivity;
@@ -143,9 +148,11 @@ pub use above_threshold::{AboveThreshold, Answer};
 
 pub use additive::{Additive, Integer, Noise};
 pub use approximate_bounds::{ApproximateBounds, FoundRange, NoisyApproximateBounds};
+pub use best_of::{Best, BestOf};
 pub use bounded_mean::{BoundedMean, MeanParts, NoisyMean};
 pub use bounded_sum::{BoundedSum, NoisySum};
 pub use bounded_variance::{BoundedVariance, NoisyVariance, VarianceNoise, VarianceParts};
+pub use confident_noisy_max::{Caps, ConfidentNoisyMax, ConfidentStream};
 pub use contingency_table::{Column, Table, Unknown};
 pub use continual_count::{Stream, TreeCounter};
 pub use contribution::Contribution;
@@ -161,6 +168,7 @@ pub use estimate::Estimate;
 pub use exponential::Exponential;
 pub use fixed_point::Bounds;
 pub use gaussian::Gaussian;
+pub use gaussian_noisy_max::GaussianNoisyMax;
 pub use geometric::Geometric;
 pub use grid::Grid;
 pub use grid_quantile::GridQuantile;
@@ -171,6 +179,7 @@ pub use laplace::Laplace;
 pub use linear_model::LinearModel;
 pub use log_bins::LogBins;
 pub use marginals::{Marginals, NoisyMarginals};
+pub use minima_perturbation::{MinimaPerturbation, ObjectiveNoise};
 pub use moments::Moments;
 pub use multiplicative_weights::MultiplicativeWeights;
 pub use mwem::{Iterate, Mwem, Rounds};
@@ -186,6 +195,7 @@ pub use release::Release;
 pub use report_noisy_max::ReportNoisyMax;
 pub use rounded_gaussian::RoundedGaussian;
 pub use score::Scores;
+pub use smooth_gaussian::{SmoothGaussian, Smoothed};
 pub use smooth_median::{OrderedRows, SmoothMedian};
 pub use smooth_noise::SmoothNoise;
 pub use smooth_sensitivity::{LocalSensitivity, SmoothSensitivity, Smoothness};

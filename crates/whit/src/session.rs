@@ -72,6 +72,8 @@ use whit_sql::catalog::Promise;
 use whit_sql::{StablePlan, Statement, Tables, execute};
 
 mod error;
+#[cfg(feature = "learn")]
+mod fitting;
 mod rehearsal;
 mod reply;
 mod same_file;
@@ -79,14 +81,20 @@ mod statistic;
 #[cfg(feature = "learn")]
 mod training;
 mod turn;
+#[cfg(feature = "learn")]
+mod votes;
 
 pub use error::{Error, Result};
+#[cfg(feature = "learn")]
+pub use fitting::{FitOrder, Fitted, quote_fit_unopened, rehearse_fit};
 pub use rehearsal::{rehearse, rehearse_statistic};
 pub use reply::{Charge, Explained, Left, Remaining, Reply};
 pub use same_file::is_same_file;
 pub use statistic::Measured;
 #[cfg(feature = "learn")]
-pub use training::{Course, Desk, Order, Quoted, quote_unopened, rehearse_run};
+pub use training::{Course, Desk, Order, Planned, Quoted, Sought, quote_unopened, rehearse_run};
+#[cfg(feature = "learn")]
+pub use votes::{Elected, Election, rehearse_election};
 pub use whit_ledger as ledger;
 pub use whit_sql::{
     Answer, AnswerColumn, Asked, Catalog, Cell, Explanation, Kind, PrivatePlan, Request, Value,

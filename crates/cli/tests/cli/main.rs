@@ -20,13 +20,17 @@ mod answers;
 mod catalogued;
 mod house;
 mod kill;
+mod pate;
 mod query;
 mod read_only;
 mod refusals;
 mod stats_words;
 mod text;
 mod train;
+mod train_fit;
 mod train_ledger;
+mod train_once;
+mod train_search;
 
 /// Stands in private cells, and must never come out.
 const CANARY: &str = "SECRET-4711";

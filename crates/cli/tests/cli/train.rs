@@ -215,7 +215,7 @@ fn bad_numbers_are_refused_before_data_are_looked_for() {
     check("rate = 0.1", "rate = 1.5", "plan_out_of_range", "at most 1");
     check("clip = 1.0", "clip = 0", "plan_out_of_range", "from 1e-9");
     check("steps = 40", "steps = 0", "plan_out_of_range", "from 1");
-    check("'mlp'", "'forest'", "unknown_model", "\"mlp\"");
+    check("'mlp'", "'oracle'", "unknown_model", "\"mlp\"");
     let layers = "[model]\nkind = 'layers'\nlayers = [{ kind = 'wormhole' }]\n";
     check(MODEL, layers, "unknown_layer", "linear");
     let norm = layers.replace("wormhole", "batch_norm");
@@ -372,7 +372,7 @@ fn a_dry_run_refuses_what_cannot_train() {
         }
     };
     let layers = |list: &str| format!("[model]\nkind = 'layers'\nlayers = [{list}]\n");
-    check("'mlp'", "'forest'", 1, "unknown_model", "\"mlp\"");
+    check("'mlp'", "'oracle'", 1, "unknown_model", "\"mlp\"");
     check("hidden = [8]\n", "", 1, "model_field_missing", "hidden");
     check(MODEL, &layers(""), 1, "no_layers", "flatten");
     let unknown = layers("{ kind = 'wormhole' }");

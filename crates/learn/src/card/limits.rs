@@ -7,7 +7,7 @@ use super::words::{inline, line};
 use crate::payment::Payer;
 
 /// How the numbers of a plan were chosen. Trying several on the private data costs budget, too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Search {
     /// Nobody has said.
@@ -24,6 +24,47 @@ pub enum Search {
         /// How many runs.
         runs: u64,
     },
+    /// The model is the best of a random number of runs, and the guarantee is that of the choice.
+    BestOf {
+        /// How many candidates there were.
+        candidates: usize,
+        /// How many runs there are on average.
+        runs: f64,
+        /// By which law their number is drawn.
+        law: &'static str,
+        /// By what they were judged.
+        score: &'static str,
+        /// Does the time not tell how many there were?
+        padded: bool,
+    },
+}
+
+impl Search {
+    /// Whoever sees what is covered by the guarantee.
+    pub(super) fn covers(self) -> &'static str {
+        match self {
+            Self::BestOf { .. } => {
+                "This holds for whoever sees this model, and neither other runs of the search nor how many there were."
+            }
+            _ => "This holds for whoever sees the parameters after every step.",
+        }
+    }
+
+    /// How the run was chosen, if it was.
+    pub(super) fn words(self) -> Option<String> {
+        match self {
+            Self::BestOf {
+                candidates,
+                runs,
+                law,
+                score,
+                ..
+            } => Some(format!(
+                "the best of a random number of runs ({law}, {runs} on average), each with one of {candidates} candidates, by {score} on [validation]"
+            )),
+            _ => None,
+        }
+    }
 }
 
 impl Card<'_> {
@@ -83,6 +124,14 @@ impl Card<'_> {
             Search::Charged { runs } => format!(
                 "The numbers of the plan were chosen by {runs} other runs on the same data; each has its own charge in the ledger, and they add up."
             ),
+            Search::BestOf { padded: true, .. } => {
+                "The search is in the guarantee. How many of its runs counted is not, and must stay unknown; as many were made as always, so that the time does not tell."
+                    .into()
+            }
+            Search::BestOf { padded: false, .. } => {
+                "The search is in the guarantee. How many runs it had is not: whoever learns that, from how long it took, say, has learnt more than epsilon says."
+                    .into()
+            }
         };
         line(text, &format!("- {search}"));
         if *self.payer == Payer::Nobody {

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-pub(super) fn line(text: &mut String, line: &str) {
+pub(crate) fn line(text: &mut String, line: &str) {
     writeln!(text, "{line}").expect("a string takes any text");
 }
 
 /// A text of the plan as one line that has no meaning to Markdown.
-pub(super) fn inline(text: &str) -> String {
+pub(crate) fn inline(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -21,12 +21,12 @@ pub(super) fn inline(text: &str) -> String {
 }
 
 /// Four digits that are not below the value.
-pub(super) fn up(value: f64) -> String {
+pub(crate) fn up(value: f64) -> String {
     digits(value, |shown| shown < value, 1)
 }
 
 /// Four digits that are not above the value.
-pub(super) fn down(value: f64) -> String {
+pub(crate) fn down(value: f64) -> String {
     digits(value, |shown| shown > value, -1)
 }
 

@@ -77,6 +77,12 @@ pub enum CheckpointError {
         /// The file.
         path: PathBuf,
     },
+    /// All steps were begun, and none of them is kept: there is no model.
+    #[error("all steps of the run at {} were begun, and none is kept: nothing is left of it but its initial weights", path.display())]
+    Lost {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file belongs to another plan.
     #[error("the checkpoint is that of another plan")]
     OtherPlan,
@@ -104,6 +110,7 @@ impl Fault for CheckpointError {
             | Self::Begun { .. }
             | Self::Copied { .. }
             | Self::Taken { .. }
+            | Self::Lost { .. }
             | Self::NotBegun { .. } => FaultKind::Refused,
             _ => FaultKind::Invalid,
         }
@@ -121,6 +128,7 @@ impl Fault for CheckpointError {
             Self::Copied { .. } => "checkpoint_copied",
             Self::Taken { .. } => "out_taken",
             Self::NotBegun { .. } => "checkpoint_not_begun",
+            Self::Lost { .. } => "checkpoint_lost",
             Self::OtherPlan => "checkpoint_other_plan",
         }
     }
@@ -146,6 +154,9 @@ impl Fault for CheckpointError {
             }
             Self::Taken { .. } => {
                 "move that file to another folder; then the run that was begun here goes on".into()
+            }
+            Self::Lost { .. } => {
+                "start anew in another folder and pay again, with fewer steps between what is kept; what this run has spent stays spent, and a run with a tree cannot be stopped".into()
             }
             Self::NotBegun { .. } => "begin one, with a payment".into(),
             Self::Version { .. } => {

@@ -1,5 +1,7 @@
 //! How far a sum can be from the exact one, and how it gets on the grid. The proof is in the module above.
 
+use std::ops::Add;
+
 use whit_core::round;
 
 use super::{BATCH_MAX, PART_MAX};
@@ -25,11 +27,11 @@ impl Rounding {
                 .fold(1.0, |product, &x| round::mul_up(product, x))
         };
         let (slack, tiny) = (1.0 + 1.0 / 256.0, f64::EPSILON / 2.0);
-        // No term goes through more than m + b + 1, and the average is below (m + b + 5)/2: halves of whole numbers are exact.
-        if self.chain + self.chains + 1 > 65_536 {
+        // No term goes through more than m + b + 2, and the average is at most (m + b + 7)/2: halves of whole numbers are exact.
+        if self.chain + self.chains + 2 > 65_536 {
             return f64::INFINITY;
         }
-        let roundings = (self.chain + self.chains + 5) as f64 / 2.0;
+        let roundings = (self.chain + self.chains + 7) as f64 / 2.0;
         let root = round::sqrt_up(self.parameters as f64);
         let narrow = up(&[roundings / 16_777_216.0, slack, self.cap as f64, self.norm]);
         let wide = up(&[
@@ -46,12 +48,12 @@ impl Rounding {
     }
 }
 
-/// Adds `round(x/g)` to each sum; a fresh sum counts as zero, whatever it holds.
+/// Adds `round(x/g)` to each sum, `x` being the sum of two halves, of which the second may be missing; a fresh sum counts as zero, whatever it holds.
 ///
 /// `x/g` is exact and below 2^51, so that adding `1.5·2^52` leaves a float whose spacing is 1, rounded to the nearest: its bits
 /// less those of `1.5·2^52` are the whole number.
-pub(super) fn carry<T: Copy>(
-    partial: &[T],
+pub(super) fn carry<T: Copy + Add<Output = T>>(
+    [first, second]: [&[T]; 2],
     widen: impl Fn(T) -> f64 + Copy,
     grid: f64,
     sums: &mut [i64],
@@ -59,17 +61,27 @@ pub(super) fn carry<T: Copy>(
 ) {
     const SHIFT: f64 = 6_755_399_441_055_744.0;
     let steps = 1.0 / grid;
-    let whole = |x: T| ((widen(x) * steps + SHIFT).to_bits() as i64) - (SHIFT.to_bits() as i64);
+    let whole = move |x: T| ((widen(x) * steps + SHIFT).to_bits() as i64) - SHIFT.to_bits() as i64;
     vectorised(
-        (sums, partial),
+        sums,
         #[inline(always)]
-        move |(sums, partial): (&mut [i64], &[T])| {
-            let each = sums.iter_mut().zip(partial);
-            if fresh {
-                each.for_each(|(sum, x)| *sum = whole(*x));
+        move |sums: &mut [i64]| {
+            if second.is_empty() {
+                put(first.iter().map(|&x| whole(x)), sums, fresh);
             } else {
-                each.for_each(|(sum, x)| *sum += whole(*x));
+                let both = first.iter().zip(second);
+                put(both.map(|(&a, &b)| whole(a + b)), sums, fresh);
             }
         },
     );
+}
+
+#[inline(always)]
+fn put(each: impl Iterator<Item = i64>, sums: &mut [i64], fresh: bool) {
+    let each = sums.iter_mut().zip(each);
+    if fresh {
+        each.for_each(|(sum, x)| *sum = x);
+    } else {
+        each.for_each(|(sum, x)| *sum += x);
+    }
 }

@@ -1,23 +1,24 @@
 //! How a batch is gone through: which micro-batches there are, who takes them, and where their sums are carried.
 //!
 //! A thread takes micro-batches one after the other. If sums are taken jointly, all of a group are summed once every one of
-//! them was differentiated, piece by piece: each piece by one thread, or all by the thread whose group it is. Who takes what changes
-//! nothing: a sum is formed in the same order by whoever forms it, and whole numbers are added in any order.
+//! them was differentiated, piece by piece: each half of the group by itself, and then the two sums are added. A piece is at home with one of the
+//! halves. So two threads, each with one half and the pieces at home there, need to hand each other sums only, which are smaller than what they are
+//! made of. Who takes what changes nothing: a sum is formed in the same order by whoever forms it, which of two sums comes first does not
+//! matter to their sum, and whole numbers are added in any order.
 
-use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::{AddAssign, Range};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use whit_mechanism::crew;
 
 use super::BatchRows;
 use crate::clip::{Clip, Clipped};
-use crate::layer::{Kept, Sum};
+use crate::layer::{Kept, Prepared, Sum};
 use crate::network::{Buffers, Grouping, Network, Weights};
 use crate::tensor::sized;
 
-/// More threads than this do not have groups of their own, since each keeps what it has made of one.
-const APART_THREADS: usize = 8;
+/// Up to so many parameters each thread has a total of its own.
+const OWN_TOTAL: usize = 1 << 15;
 
 /// Parameters that are carried under one lock.
 const CARRIED: usize = 1 << 14;
@@ -27,14 +28,44 @@ const CARRIED: usize = 1 << 14;
 pub(super) struct Worker {
     pub(super) buffers: Buffers,
     partial: Vec<f32>,
+    other: Vec<f32>,
     squares: Vec<f64>,
     own: Vec<f32>,
-    kept: Vec<Vec<Kept>>,
+    /// The weights of this step, where each thread packs them for itself and has done so.
+    prepared: Vec<Prepared>,
+    is_prepared: bool,
     pub(super) below: i64,
 }
 
-/// Micro-batches that wait for a joint sum, each layer by layer.
-pub(super) type Waiting = Vec<Mutex<Vec<Kept>>>;
+/// What threads leave for each other in a joint sum.
+#[derive(Default)]
+pub(super) struct Waiting {
+    /// Micro-batches that were differentiated, each layer by layer.
+    kept: Vec<Mutex<Vec<Kept>>>,
+    left: Left,
+}
+
+/// Pieces of the sums over one half of a group, for whoever has the other.
+#[derive(Default)]
+struct Left(Vec<Mutex<Piece>>);
+
+/// The sum of one half, if it is there.
+#[derive(Default)]
+struct Piece {
+    sum: Vec<f32>,
+    is_there: bool,
+}
+
+impl Left {
+    /// Room for so many, and none is there, whatever a step that panicked has left.
+    fn clear_for(&mut self, count: usize) {
+        self.0.resize_with(self.0.len().max(count), Mutex::default);
+        for piece in &mut self.0 {
+            let piece = piece.get_mut().unwrap_or_else(PoisonError::into_inner);
+            piece.is_there = false;
+        }
+    }
+}
 
 /// How a batch is cut, by its size and the network alone: into micro-batches of one size, but for the last.
 #[derive(Clone, Copy)]
@@ -50,7 +81,7 @@ impl Cut {
     pub(super) fn new(network: &Network, slots: usize, examples: usize) -> Self {
         let mut least = examples.div_ceil(slots);
         // So that two threads have as much to do.
-        if network.grouping(slots).is_apart() && least > 1 {
+        if network.grouping(slots).is_joint() && least > 1 {
             least = least.next_multiple_of(2);
         }
         let size = examples.div_ceil(least.max(1)).max(1);
@@ -66,29 +97,53 @@ impl Cut {
         first..(first + self.size).min(self.examples)
     }
 
-    /// The micro-batches that are carried together: as many as are allowed, or, where each thread has groups of its own, an even number
-    /// of groups of the same size, if possible.
+    /// The micro-batches that are carried together: as many as are allowed.
     pub(super) fn groups(&self, grouping: Grouping) -> Vec<Range<usize>> {
-        let count = self.micro_batches;
-        match grouping {
-            Grouping::Joint(most) | Grouping::Loose(most) => (0..count)
-                .step_by(most)
-                .map(|first| first..(first + most).min(count))
-                .collect(),
-            Grouping::Apart(most) => {
-                let groups = count.div_ceil(most).next_multiple_of(2).min(count);
-                (0..groups)
-                    .map(|group| group * count / groups..(group + 1) * count / groups)
-                    .collect()
-            }
-        }
+        let (count, most) = (self.micro_batches, grouping.most());
+        (0..count)
+            .step_by(most)
+            .map(|first| first..(first + most).min(count))
+            .collect()
     }
 }
 
-/// A piece of the total, and whether nothing was carried there so far.
+/// The halves of so many micro-batches that are summed jointly. One alone is in the second.
+pub(super) fn halves(count: usize) -> [Range<usize>; 2] {
+    [0..count / 2, count / 2..count]
+}
+
+/// A piece of a sum: the sums of two halves of the examples, or the one that there is and nothing.
+pub(super) type Halves<'a> = [&'a [f32]; 2];
+
+/// A piece of the total.
 struct Place<'a, T> {
+    layer: usize,
+    piece: usize,
+    /// The half of a group with which it is at home.
+    home: usize,
+    total: Mutex<Carried<'a, T>>,
+}
+
+/// What was carried, and whether nothing was so far.
+struct Carried<'a, T> {
     total: &'a mut [T],
     fresh: bool,
+}
+
+impl<T> Place<'_, T> {
+    fn carry(&self, sum: Halves, carry: impl Fn(&mut [T], Halves, bool)) {
+        let mut carried = lock(&self.total);
+        let fresh = std::mem::replace(&mut carried.fresh, false);
+        carry(carried.total, sum, fresh);
+    }
+}
+
+/// The weights of a step.
+#[derive(Clone, Copy)]
+pub(super) struct Packed<'a> {
+    pub(super) params: &'a [f32],
+    /// As products want them, for all threads; or each makes them for itself.
+    pub(super) common: Option<&'a [Prepared]>,
 }
 
 /// A batch on its way through a network.
@@ -96,132 +151,191 @@ pub(super) struct Step<'a, F> {
     pub(super) network: &'a Network,
     /// Examples of a micro-batch, at most.
     pub(super) slots: usize,
-    pub(super) weights: Weights<'a>,
+    pub(super) weights: Packed<'a>,
     pub(super) batch: BatchRows<'a>,
     /// Sets the factors of a micro-batch that was differentiated.
     pub(super) factors: F,
 }
 
 impl<F: Fn(&mut Worker) + Sync> Step<'_, F> {
-    /// Sums the batch in floats. `carry(total, sum, fresh)` adds a sum to a piece of the total, or writes it there if it is
+    /// Sums the batch in floats. `carry(total, halves, fresh)` adds a sum to a piece of the total, or writes it there if it is
     /// fresh.
-    pub(super) fn narrow<T: Send + Copy + Default>(
+    pub(super) fn narrow<T: Send + Copy + Default + AddAssign>(
         &self,
         workers: &mut [Worker],
         waiting: &mut Waiting,
         total: &mut [T],
-        carry: impl Fn(&mut [T], &[f32], bool) + Sync,
+        carry: impl Fn(&mut [T], Halves, bool) + Sync,
     ) {
         let cut = Cut::new(self.network, self.slots, self.batch.rows.len());
         let grouping = self.network.grouping(self.slots);
         let groups = cut.groups(grouping);
         match grouping {
             _ if groups.is_empty() => total.fill(T::default()),
-            Grouping::Joint(_) | Grouping::Apart(_) => {
-                let mut places = Vec::new();
-                let mut rest = total;
-                for (at, piece, len) in self.network.joint_pieces() {
-                    let (total, others) = rest.split_at_mut(len);
-                    let fresh = true;
-                    places.push((at, piece, Mutex::new(Place { total, fresh })));
-                    rest = others;
-                }
-                let enough = workers.len() <= groups.len().min(APART_THREADS);
-                if grouping.is_apart() && enough {
-                    self.apart(cut, &groups, workers, &places, carry);
-                } else {
-                    self.jointly(cut, &groups, workers, waiting, &places, carry);
+            Grouping::Joint(_) => {
+                let places = self.places(total);
+                for group in groups {
+                    self.jointly(cut, group, workers, waiting, &places, &carry);
                 }
             }
-            Grouping::Loose(_) => {
-                total.fill(T::default());
-                self.loosely(cut, &groups, workers, total, carry);
-            }
+            Grouping::Loose(_) => self.loosely(cut, &groups, workers, total, carry),
         }
     }
 
-    /// Each thread adds up the micro-batches of a group and carries their sum, and so on.
-    fn loosely<T: Send>(
+    /// The pieces of the total. The first half of all parameters, or a little more, is at home with the first half of a group.
+    fn places<'b, T>(&self, total: &'b mut [T]) -> Vec<Place<'b, T>> {
+        let (middle, mut first) = (total.len().div_ceil(2), 0);
+        let mut rest = total;
+        let pieces = self.network.joint_pieces();
+        let places = pieces.map(|(layer, piece, len)| {
+            let (total, others) = std::mem::take(&mut rest).split_at_mut(len);
+            rest = others;
+            let home = usize::from(first + len / 2 >= middle);
+            first += len;
+            Place {
+                layer,
+                piece,
+                home,
+                total: Mutex::new(Carried { total, fresh: true }),
+            }
+        });
+        places.collect()
+    }
+
+    /// Each thread adds up the micro-batches of a group and carries their sum, and so on. It carries small sums to a total of its own, since
+    /// it would have to fetch a common one from the others' caches again and again.
+    fn loosely<T: Send + Copy + Default + AddAssign>(
         &self,
         cut: Cut,
         groups: &[Range<usize>],
         workers: &mut [Worker],
         total: &mut [T],
-        carry: impl Fn(&mut [T], &[f32], bool) + Sync,
+        carry: impl Fn(&mut [T], Halves, bool) + Sync,
     ) {
+        total.fill(T::default());
         let len = total.len();
-        let places: Vec<_> = total.chunks_mut(CARRIED).map(Mutex::new).collect();
-        parallel(workers, groups.len(), |worker, group| {
+        let sum = |worker: &mut Worker, group: usize| {
             sized(&mut worker.partial, len).fill(0.0);
             for micro_batch in groups[group].clone() {
                 self.differentiate(worker, cut.rows(micro_batch));
                 let sum = Sum::Narrow(&mut worker.partial[..len]);
                 self.network.accumulate(&mut worker.buffers, sum);
             }
+        };
+        if len <= OWN_TOTAL {
+            let (first, others) = workers.split_at_mut(1);
+            let mut totals = vec![vec![T::default(); len]; others.len().min(groups.len())];
+            let own = first.iter_mut().zip([&mut *total]);
+            let others = others.iter_mut().zip(&mut totals);
+            let own: Vec<_> = own
+                .chain(others.map(|(w, total)| (w, &mut total[..])))
+                .collect();
+            let parts = crew::even(0..groups.len(), own.len());
+            crew::share(own, parts, |(worker, total), group| {
+                sum(worker, group);
+                carry(total, [&worker.partial[..len], &[]], false);
+            });
+            for more in totals {
+                total.iter_mut().zip(more).for_each(|(sum, x)| *sum += x);
+            }
+            return;
+        }
+        let places: Vec<_> = total.chunks_mut(CARRIED).map(Mutex::new).collect();
+        parallel(workers, groups.len(), |worker, group| {
+            sum(worker, group);
             let sums = worker.partial[..len].chunks(CARRIED);
             for (place, sum) in places.iter().zip(sums) {
-                carry(&mut lock(place), sum, false);
+                carry(&mut lock(place), [sum, &[]], false);
             }
         });
     }
 
-    /// Each thread differentiates a group and sums it, and so on.
-    fn apart<T: Send>(
-        &self,
-        cut: Cut,
-        groups: &[Range<usize>],
-        workers: &mut [Worker],
-        places: &[(usize, usize, Mutex<Place<T>>)],
-        carry: impl Fn(&mut [T], &[f32], bool) + Sync,
-    ) {
-        parallel(workers, groups.len(), |worker, group| {
-            let mut kept = std::mem::take(&mut worker.kept);
-            let micro_batches = groups[group].clone();
-            let count = micro_batches.len();
-            kept.resize_with(kept.len().max(count), Vec::new);
-            for (micro_batch, kept) in micro_batches.zip(&mut kept) {
-                self.differentiate(worker, cut.rows(micro_batch));
-                self.network.keep(&mut worker.buffers, kept);
-            }
-            let layers: Vec<&[Kept]> = kept[..count].iter().map(Vec::as_slice).collect();
-            // Each begins elsewhere, so that they do not wait for each other.
-            let (before, from) = places.split_at(group % 2 * places.len() / 2);
-            for (at, piece, place) in from.iter().chain(before) {
-                let sum = sized(&mut worker.partial, self.network.joint_len(*at, *piece));
-                self.network.joint_sum(*at, *piece, &layers, sum);
-                lock(place).carry(sum, &carry);
-            }
-            worker.kept = kept;
-        });
-    }
-
-    /// All threads differentiate a group, then sum it, and so on.
+    /// All threads differentiate a group, then sum it.
     fn jointly<T: Send>(
         &self,
         cut: Cut,
-        groups: &[Range<usize>],
+        group: Range<usize>,
         workers: &mut [Worker],
         waiting: &mut Waiting,
-        places: &[(usize, usize, Mutex<Place<T>>)],
-        carry: impl Fn(&mut [T], &[f32], bool) + Sync,
+        places: &[Place<T>],
+        carry: impl Fn(&mut [T], Halves, bool) + Sync,
     ) {
-        for group in groups {
-            let count = group.len();
-            waiting.resize_with(waiting.len().max(count), Mutex::default);
-            parallel(workers, count, |worker, index| {
-                self.differentiate(worker, cut.rows(group.start + index));
-                self.network
-                    .keep(&mut worker.buffers, &mut lock(&waiting[index]));
-            });
-            let kept: Vec<_> = waiting[..count].iter().map(lock).collect();
-            let kept: Vec<&[Kept]> = kept.iter().map(|layers| &***layers).collect();
-            parallel(workers, places.len(), |worker, index| {
-                let (at, piece, place) = &places[index];
-                let sum = sized(&mut worker.partial, self.network.joint_len(*at, *piece));
-                self.network.joint_sum(*at, *piece, &kept, sum);
-                lock(place).carry(sum, &carry);
-            });
+        let count = group.len();
+        let kept = &mut waiting.kept;
+        kept.resize_with(kept.len().max(count), Mutex::default);
+        // More threads than two would hand each other more than they save.
+        if workers.len() == 2 && count > 1 {
+            return self.apart(cut, group, workers, waiting, places, carry);
         }
+        parallel(workers, count, |worker, index| {
+            let rows = cut.rows(group.start + index);
+            self.keep(worker, rows, &kept[index]);
+        });
+        let kept: Vec<_> = kept[..count].iter().map(lock).collect();
+        let kept: Vec<&[Kept]> = kept.iter().map(|layers| &***layers).collect();
+        let [first, second] = halves(count).map(|half| &kept[half]);
+        parallel(workers, places.len(), |worker, at| {
+            let place = &places[at];
+            let sum = sized(&mut worker.partial, self.len(place));
+            self.joint_sum(place, second, sum);
+            if first.is_empty() {
+                return place.carry([sum, &[]], &carry);
+            }
+            let other = sized(&mut worker.other, sum.len());
+            self.joint_sum(place, first, other);
+            place.carry([sum, other], &carry);
+        });
+    }
+
+    /// Each of two threads differentiates one half of a group and sums it, piece by piece, those first that are at home with the other. Whoever
+    /// comes second to a piece finds the sum of the other half there, and carries both: nobody waits for the other to be done.
+    fn apart<T: Send>(
+        &self,
+        cut: Cut,
+        group: Range<usize>,
+        workers: &mut [Worker],
+        waiting: &mut Waiting,
+        places: &[Place<T>],
+        carry: impl Fn(&mut [T], Halves, bool) + Sync,
+    ) {
+        let Waiting { kept, left } = waiting;
+        left.clear_for(places.len());
+        let each = workers.iter_mut().zip(halves(group.len())).enumerate();
+        crew::side_by_side(each, |(half, (worker, indices))| {
+            for index in indices.clone() {
+                self.keep(worker, cut.rows(group.start + index), &kept[index]);
+            }
+            let kept: Vec<_> = kept[indices].iter().map(lock).collect();
+            let kept: Vec<&[Kept]> = kept.iter().map(|layers| &***layers).collect();
+            let with = |home: usize| (0..places.len()).filter(move |&at| places[at].home == home);
+            for at in with(1 - half).chain(with(half)) {
+                let (place, left) = (&places[at], &mut *lock(&left.0[at]));
+                let len = self.len(place);
+                if left.is_there {
+                    let sum = sized(&mut worker.partial, len);
+                    self.joint_sum(place, &kept, sum);
+                    place.carry([sum, &left.sum[..len]], &carry);
+                } else {
+                    self.joint_sum(place, &kept, sized(&mut left.sum, len));
+                    left.is_there = true;
+                }
+            }
+        });
+    }
+
+    /// Differentiates a micro-batch and keeps it.
+    fn keep(&self, worker: &mut Worker, rows: Range<usize>, kept: &Mutex<Vec<Kept>>) {
+        self.differentiate(worker, rows);
+        self.network.keep(&mut worker.buffers, &mut lock(kept));
+    }
+
+    fn len<T>(&self, place: &Place<T>) -> usize {
+        self.network.joint_len(place.layer, place.piece)
+    }
+
+    fn joint_sum<T>(&self, place: &Place<T>, kept: &[&[Kept]], sum: &mut [f32]) {
+        let Place { layer, piece, .. } = *place;
+        self.network.joint_sum(layer, piece, kept, sum);
     }
 
     /// Sums the batch in `f64`, at most `most` examples at a time, and hands each sum to `carry`. One thread does it.
@@ -246,16 +360,15 @@ impl<F: Fn(&mut Worker) + Sync> Step<'_, F> {
     /// From rows to factors.
     fn differentiate(&self, worker: &mut Worker, rows: Range<usize>) {
         load(self.network, self.batch.part(rows), &mut worker.buffers);
-        self.network
-            .differentiate(self.weights, &mut worker.buffers);
+        let Packed { params, common } = self.weights;
+        if common.is_none() && !worker.is_prepared {
+            self.network.prepare(params, 1, &mut worker.prepared);
+            worker.is_prepared = true;
+        }
+        let prepared = common.unwrap_or(&worker.prepared);
+        let weights = Weights { params, prepared };
+        self.network.differentiate(weights, &mut worker.buffers);
         (self.factors)(worker);
-    }
-}
-
-impl<T> Place<'_, T> {
-    fn carry(&mut self, sum: &[f32], carry: impl Fn(&mut [T], &[f32], bool)) {
-        carry(self.total, sum, self.fresh);
-        self.fresh = false;
     }
 }
 
@@ -276,6 +389,12 @@ fn load(network: &Network, batch: BatchRows, buffers: &mut Buffers) {
 }
 
 impl Worker {
+    /// Forgets the step before.
+    pub(super) fn begin(&mut self) {
+        self.is_prepared = false;
+        self.below = 0;
+    }
+
     /// From norms to factors. What is kept of an example that is not finite becomes zero.
     pub(super) fn clip(&mut self, clip: &Clip, margin: f64, network: &Network) {
         let buffers = &mut self.buffers;
@@ -306,20 +425,10 @@ impl Worker {
     }
 }
 
-/// Calls `work` with each number below `count`, on all workers; whoever is free takes the next.
+/// Calls `work` with each number below `count`, on all workers.
 fn parallel(workers: &mut [Worker], count: usize, work: impl Fn(&mut Worker, usize) + Sync) {
-    let next = AtomicUsize::new(0);
-    let take = |worker: &mut Worker| {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= count {
-                return;
-            }
-            work(worker, index);
-        }
-    };
-    let threads = workers.len().min(count);
-    crew::side_by_side(&mut workers[..threads], take);
+    let parts = crew::even(0..count, workers.len());
+    crew::share(workers, parts, |worker, index| work(worker, index));
 }
 
 /// Memory that a panic left is as good as any: whoever uses it writes all of it first.

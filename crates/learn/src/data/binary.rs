@@ -31,6 +31,7 @@ pub(super) enum Order {
 pub(super) struct Header {
     pub(super) number: Number,
     pub(super) order: Order,
+    /// Those that are left, where they are taken one by one.
     pub(super) rows: u64,
     /// The shape of one item; empty for items that are single numbers.
     pub(super) item: Vec<usize>,
@@ -131,6 +132,47 @@ impl Rows<'_> {
         Ok(())
     }
 
+    /// All items, one after the other.
+    pub(super) fn numbers(mut self) -> Result<Vec<f64>> {
+        let item = super::width(&self.header.item).ok_or_else(|| {
+            self.malformed(
+                "its rows are empty or too long",
+                "save rows of at least one number",
+            )
+        })?;
+        let mut buffer = vec![0; item * self.header.number.size()];
+        let (mut values, mut all) = (Vec::new(), Vec::new());
+        for _ in 0..self.header.rows {
+            self.next(&mut buffer, &mut values)?;
+            all.extend_from_slice(&values);
+        }
+        Ok(all)
+    }
+
+    /// The next item as a label; `None` after the last that the header promises.
+    pub(super) fn label(&mut self) -> Result<Option<f64>> {
+        let Some(left) = self.header.rows.checked_sub(1) else {
+            self.ends()?;
+            return Ok(None);
+        };
+        self.header.rows = left;
+        // No number is longer.
+        let mut bytes = [0; 8];
+        let mut answer = Vec::with_capacity(1);
+        self.next(&mut bytes[..self.header.number.size()], &mut answer)?;
+        Ok(answer.first().copied())
+    }
+
+    pub(super) fn check_labels(&self) -> Result<()> {
+        if self.header.item.iter().any(|side| *side != 1) {
+            return Err(self.malformed(
+                "it holds more than one label for a row",
+                "give labels as a list of numbers",
+            ));
+        }
+        Ok(())
+    }
+
     fn ends(&mut self) -> Result<()> {
         match self.bytes.read(&mut [0]) {
             Ok(0) => Ok(()),
@@ -163,12 +205,7 @@ pub(super) fn read(
     mut labels: Rows<'_>,
     shape: Vec<usize>,
 ) -> Result<Builder> {
-    if labels.header.item.iter().any(|side| *side != 1) {
-        return Err(labels.malformed(
-            "it holds more than one label for a row",
-            "give labels as a list of numbers",
-        ));
-    }
+    labels.check_labels()?;
     if items.header.rows != labels.header.rows {
         return Err(DataError::Unequal {
             features: items.path.into(),

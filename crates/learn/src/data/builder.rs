@@ -17,12 +17,16 @@ pub enum RowFault {
     NotANumber,
     /// The label is none of the declared classes.
     LabelOutOfRange,
+    /// A text is none of the declared categories.
+    UnknownCategory,
     /// There are too few or too many cells.
     WrongLength,
     /// The file is no picture that can be read.
     NoPicture,
     /// The picture has another size.
     PictureSize,
+    /// The picture is there by several names, which is no row.
+    SeveralNames,
 }
 
 impl RowFault {
@@ -30,9 +34,11 @@ impl RowFault {
         match self {
             Self::NotANumber => "row_not_a_number",
             Self::LabelOutOfRange => "row_label_out_of_range",
+            Self::UnknownCategory => "row_unknown_category",
             Self::WrongLength => "row_wrong_length",
             Self::NoPicture => "row_no_picture",
             Self::PictureSize => "row_picture_size",
+            Self::SeveralNames => "row_several_names",
         }
     }
 }
@@ -42,9 +48,11 @@ impl fmt::Display for RowFault {
         f.write_str(match self {
             Self::NotANumber => "a value is missing, no number, or not finite",
             Self::LabelOutOfRange => "a label is none of the declared classes",
+            Self::UnknownCategory => "a text is none of the declared categories",
             Self::WrongLength => "a row has too few or too many cells",
             Self::NoPicture => "a file is no picture",
             Self::PictureSize => "a picture has another size",
+            Self::SeveralNames => "a picture is there by several names",
         })
     }
 }
@@ -140,6 +148,11 @@ impl Builder {
             }
             self.findings.add(fault, self.rows() as u64);
         }
+    }
+
+    /// Notes for the owner why there is no row; its place is that of the next one.
+    pub(super) fn no_row(&mut self, fault: RowFault) {
+        self.findings.add(fault, self.rows() as u64 + 1);
     }
 
     /// Puts a row in the place of an earlier one.

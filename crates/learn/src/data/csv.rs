@@ -6,12 +6,12 @@ use std::path::Path;
 
 use csv::{ByteRecord, ReaderBuilder};
 
-use super::Declaration;
 use super::binary::malformed;
 use super::builder::{Builder, Raw, RowFault, number};
 use super::error::{DataError, Result};
 use super::open::{builder, stream};
 use super::unit::{OneEach, Place};
+use super::{Coding, Declaration};
 
 const KIND: &str = "CSV file";
 
@@ -20,6 +20,7 @@ pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
         mut reader,
         names,
         columns,
+        kinds,
         mut builder,
     } = open(declaration, path)?;
     let mut owned = columns.unit.map(OneEach::new);
@@ -34,15 +35,13 @@ pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
             std::str::from_utf8(cell).ok()
         };
         values.clear();
-        let found = columns
-            .features
-            .iter()
-            .map(|column| cell(*column).map_or(f64::NAN, number));
-        values.extend(found);
-        let values = if record.len() == names {
-            Ok(&values[..])
-        } else {
-            Err(RowFault::WrongLength)
+        let mut known = Ok(());
+        for (column, kind) in columns.features.iter().zip(&kinds) {
+            known = known.and(kind.push(cell(*column), &mut values));
+        }
+        let values = match known {
+            _ if record.len() != names => Err(RowFault::WrongLength),
+            known => known.map(|()| &values[..]),
         };
         let answer = cell(columns.label).map_or(Raw::Missing, Raw::Text);
         match owned.as_mut().map(|owned| owned.place(&record)) {
@@ -59,12 +58,89 @@ pub(super) fn shape(declaration: &Declaration, path: &Path) -> Result<Vec<usize>
     Ok(open(declaration, path)?.builder.shape().to_vec())
 }
 
+/// All numbers of a table, and how many stand in a row. Cells that are none are NaN.
+pub(super) fn matrix(path: &Path) -> Result<(Vec<f64>, usize)> {
+    let mut reader = ReaderBuilder::new()
+        .flexible(true)
+        .from_reader(stream(path)?);
+    let names = reader.byte_headers().map_err(|_| broken(path))?.clone();
+    let cell = |cell: &[u8]| std::str::from_utf8(cell).map_or(f64::NAN, number);
+    let first: Vec<f64> = names.iter().map(cell).collect();
+    let numbered = (0..).zip(&first).all(|(i, name)| *name == f64::from(i));
+    // A file without names would lose its first row in silence. Columns may be called 0, 1, 2, as data frames do.
+    if !numbered && first.iter().any(|name| name.is_finite()) {
+        return Err(malformed(
+            path,
+            KIND,
+            "its first line holds numbers, and not the names of columns",
+            "give a first line that names the columns",
+        ));
+    }
+    let mut all = Vec::new();
+    let mut record = ByteRecord::new();
+    while reader
+        .read_byte_record(&mut record)
+        .map_err(|_| broken(path))?
+    {
+        if record.len() != names.len() {
+            return Err(malformed(
+                path,
+                KIND,
+                "a row has more or fewer cells than the first line",
+                "give every row one cell for each name in the first line",
+            ));
+        }
+        all.extend(record.iter().map(cell));
+    }
+    Ok((all, names.len()))
+}
+
 /// A file behind its first line.
 struct Table {
     reader: csv::Reader<Box<dyn Read>>,
     names: usize,
     columns: Columns,
+    kinds: Vec<Kind>,
     builder: Builder,
+}
+
+/// What the cells of a column mean.
+enum Kind {
+    Number,
+    /// One of these texts.
+    Category(Vec<String>, Coding),
+}
+
+impl Kind {
+    fn of(declaration: &Declaration, column: &str) -> Self {
+        match declaration.categories_of(column) {
+            Some(names) => {
+                let names = names.iter().map(|name| name.trim().to_owned());
+                Self::Category(names.collect(), declaration.coding)
+            }
+            None => Self::Number,
+        }
+    }
+
+    /// The features of a cell, always equally many.
+    fn push(&self, cell: Option<&str>, values: &mut Vec<f64>) -> std::result::Result<(), RowFault> {
+        let (names, coding) = match self {
+            Self::Number => {
+                values.push(cell.map_or(f64::NAN, number));
+                return Ok(());
+            }
+            Self::Category(names, coding) => (names, coding),
+        };
+        let place = cell.and_then(|text| names.iter().position(|name| name == text.trim()));
+        match coding {
+            Coding::Indicators => {
+                let of = |index| f64::from(u8::from(place == Some(index)));
+                values.extend((0..names.len()).map(of));
+            }
+            Coding::Place => values.push(place.map_or(0.0, |place| place as f64)),
+        }
+        place.map(|_| ()).ok_or(RowFault::UnknownCategory)
+    }
 }
 
 fn open(declaration: &Declaration, path: &Path) -> Result<Table> {
@@ -86,11 +162,36 @@ fn open(declaration: &Declaration, path: &Path) -> Result<Table> {
         ));
     }
     let columns = columns(declaration, path, &names)?;
-    let builder = builder(declaration, path, vec![columns.features.len()], 1.0, 0)?;
+    let named = columns.features.iter().map(|place| names[*place].as_str());
+    let width = named
+        .clone()
+        .map(|column| declaration.width_of(column))
+        .sum();
+    let kinds = named
+        .clone()
+        .map(|column| Kind::of(declaration, column))
+        .collect();
+    for column in declaration
+        .categories
+        .iter()
+        .flatten()
+        .map(|(column, _)| column)
+    {
+        if !named.clone().any(|name| name == column) {
+            return Err(DataError::Column {
+                path: path.into(),
+                column: column.clone(),
+                twice: false,
+                found: names,
+            });
+        }
+    }
+    let builder = builder(declaration, path, vec![width], 1.0, 0)?;
     Ok(Table {
         reader,
         names: names.len(),
         columns,
+        kinds,
         builder,
     })
 }
@@ -184,6 +285,57 @@ mod tests {
         assert_eq!(found.len(), 10);
         let kept: Vec<_> = (0..10).filter(|row| found[*row].is_some()).collect();
         assert_eq!(kept, [0, 9]);
+    }
+
+    #[test]
+    fn categories_are_features_whatever_rows_hold() {
+        let table = b"who,a,kind\nx,1,dog\n y,2,cat\nz,3,dog\n,4,cat\n";
+        let folder = folder(&[("a.csv", table)]);
+        let plan =
+            format!("{PLAN}\ncolumns = ['who', 'a']\ncategories = {{ who = ['y', 'x', 'w'] }}");
+        let known = [
+            Some((vec![0.0, 1.0, 0.0, 1.0], 1.0)),
+            Some((vec![1.0, 0.0, 0.0, 2.0], 0.0)),
+            None,
+            None,
+        ];
+        assert_eq!(rows(&plan, &folder), known);
+        for (from, to, code, part) in [
+            (
+                "'y', 'x', 'w'",
+                "'y', 'y'",
+                "data_field_domain",
+                "2 to 4096 different texts",
+            ),
+            (
+                "'y', 'x', 'w'",
+                "'y'",
+                "data_field_domain",
+                "2 to 4096 different texts",
+            ),
+            (
+                "{ who",
+                "{ kind",
+                "data_field_domain",
+                "columns that are in `columns`",
+            ),
+            (
+                "columns = ['who', 'a']\ncategories = { who",
+                "categories = { whose",
+                "data_column",
+                "whose",
+            ),
+            (
+                "a.csv",
+                "a.parquet",
+                "data_field_unused",
+                "leave `categories` out",
+            ),
+        ] {
+            let (found, text) = refusal(&plan.replace(from, to), &folder);
+            assert_eq!(found, code, "{text}");
+            assert!(text.contains(part), "{text}");
+        }
     }
 
     #[test]

@@ -10,7 +10,8 @@
 //! n_public = 60000
 //! ```
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -22,14 +23,24 @@ use super::normalisation::Normalisation;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Declaration {
-    /// A file, or a folder of folders of pictures; relative to the plan.
+    /// A file, a folder of folders of pictures, or a folder of sheets; relative to the plan.
     pub path: PathBuf,
     /// The kind of data; else told by the name's ending.
     pub format: Option<Format>,
-    /// The column that is to be learnt (CSV, Parquet) or the file that holds it (IDX, npy).
+    /// The column that is to be learnt (CSV, Parquet) or the file that holds it (IDX, npy, sheets), relative to the plan.
     pub label: Option<String>,
+    /// The sheets in the folder, in the order of their labels. Not written if there are none, so that plans keep their fingerprints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sheets: Option<Vec<String>>,
     /// The columns that are features, in order (CSV, Parquet); else all but the label.
     pub columns: Option<Vec<String>>,
+    /// Columns of text, each with all categories that it may hold (CSV). A column becomes as many features, of which that of the row's category is 1 and the others are 0.
+    /// Not written if there are none, so that plans keep their fingerprints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub categories: Option<BTreeMap<String, Vec<String>>>,
+    /// Set by what reads categories as numbers, and no word of a plan: it follows from the model.
+    #[serde(skip)]
+    pub(crate) coding: Coding,
     /// The column that says whose a row is (CSV). Then of each unit one row is trained on, and the guarantee is about units.
     pub unit: Option<String>,
     /// How many rows of a unit are trained on: 1, since more would be protected one by one and not together.
@@ -48,6 +59,16 @@ pub struct Declaration {
     pub n_public: Option<u64>,
 }
 
+/// What a category is to a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Coding {
+    /// A feature for each, of which one is 1.
+    #[default]
+    Indicators,
+    /// One feature: its place in the list, from zero on.
+    Place,
+}
+
 /// A kind of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -63,6 +84,8 @@ pub enum Format {
     Parquet,
     /// A folder of folders of PNG or JPEG files, one folder for each class.
     Images,
+    /// A folder of PNG files of which each row of pixels is one picture.
+    Sheets,
 }
 
 impl Format {
@@ -73,6 +96,7 @@ impl Format {
             Self::Csv => "CSV",
             Self::Parquet => "Parquet",
             Self::Images => "image",
+            Self::Sheets => "sheet",
         }
     }
 }
@@ -122,7 +146,10 @@ impl Declaration {
             path: path.into(),
             format: None,
             label: None,
+            sheets: None,
             columns: None,
+            categories: None,
+            coding: Coding::default(),
             unit: None,
             rows_per_unit: None,
             shape: None,
@@ -139,11 +166,8 @@ impl Declaration {
         if let Some(format) = self.format {
             return Ok(format);
         }
-        let name = self.path.file_name().and_then(|name| name.to_str());
-        let name = name.unwrap_or_default().to_ascii_lowercase();
-        let bare = name.strip_suffix(".gz").unwrap_or(&name);
-        let ends = |endings: &[&str]| endings.iter().any(|ending| bare.ends_with(ending));
-        if ends(&["-ubyte", ".idx"]) {
+        let ends = |endings: &[&str]| endings.iter().any(|ending| has_ending(&self.path, ending));
+        if ends(&IDX_ENDINGS) {
             Ok(Format::Idx)
         } else if ends(&[".npy"]) {
             Ok(Format::Npy)
@@ -159,8 +183,84 @@ impl Declaration {
 
     /// The shape of an example, as far as this tells it: by `shape`, or by the columns of a table.
     pub fn shape_declared(&self) -> Option<Vec<usize>> {
-        let columns = self.columns.as_ref().map(|columns| vec![columns.len()]);
+        let width =
+            |columns: &Vec<String>| columns.iter().map(|column| self.width_of(column)).sum();
+        let columns = self.columns.as_ref().map(|columns| vec![width(columns)]);
         self.shape.clone().or(columns)
+    }
+
+    /// The categories of a column, if it has any.
+    pub(crate) fn categories_of(&self, column: &str) -> Option<&[String]> {
+        let categories = self.categories.as_ref()?.get(column)?;
+        Some(categories)
+    }
+
+    /// How many features a column becomes.
+    pub(crate) fn width_of(&self, column: &str) -> usize {
+        match (self.categories_of(column), self.coding) {
+            (Some(categories), Coding::Indicators) => categories.len(),
+            _ => 1,
+        }
+    }
+
+    fn check_categories(&self, format: Format) -> Result<()> {
+        let Some(categories) = &self.categories else {
+            return Ok(());
+        };
+        if format != Format::Csv {
+            return Err(self.field(format, "categories", false, ""));
+        }
+        for (column, names) in categories {
+            let mut sorted: Vec<_> = names.iter().map(|name| name.trim()).collect();
+            sorted.sort_unstable();
+            let twice = sorted.windows(2).any(|pair| pair[0] == pair[1]);
+            if twice || !(2..=CATEGORIES_MAX).contains(&names.len()) {
+                return Err(DataError::Domain {
+                    field: "categories",
+                    given: format!("{names:?} for {column:?}"),
+                    passes: "a list of 2 to 4096 different texts for each column".into(),
+                });
+            }
+            let columns = self.columns.as_ref();
+            if columns.is_some_and(|columns| !columns.contains(column)) {
+                return Err(DataError::Domain {
+                    field: "categories",
+                    given: format!("a list for {column:?}, which is no feature"),
+                    passes: "lists for columns that are in `columns`".into(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// All files that are opened, but for pictures, of which it is the folders of their classes. `folder` is the plan's.
+    pub fn files(&self, folder: &Path) -> Vec<PathBuf> {
+        let mut files = self.parts(&folder.join(&self.path));
+        if self.has_label_file() {
+            files.extend(self.label.as_ref().map(|label| folder.join(label)));
+        }
+        files
+    }
+
+    /// What of `path` is opened: sheets or folders of classes within it, or itself.
+    pub(super) fn parts(&self, path: &Path) -> Vec<PathBuf> {
+        let names = match self.format {
+            Some(Format::Sheets) => self.sheets.as_deref(),
+            Some(Format::Images) => self.classes.as_ref().and_then(Classes::names),
+            _ => None,
+        };
+        match names {
+            Some(names) => names.iter().map(|name| path.join(name)).collect(),
+            None => vec![path.into()],
+        }
+    }
+
+    /// Are labels numbers in a file of their own?
+    pub(super) fn has_label_file(&self) -> bool {
+        matches!(
+            self.format(),
+            Ok(Format::Idx | Format::Npy | Format::Sheets)
+        )
     }
 
     /// Refuses what can be refused without opening a file.
@@ -204,7 +304,24 @@ impl Declaration {
             (Format::Images, None) => {}
             (_, None) if table => return missing("label", "label = \"the name of a column\""),
             (_, None) => return missing("label", "label = \"the file of the labels\""),
+            (Format::Sheets, Some(label)) if !is_label_file(Path::new(label)) => {
+                let passes = "a file whose name ends in .json (one list of whole numbers), -ubyte or .idx, \
+                              or in one of them and .gz";
+                return domain("label", format!("{label:?}"), passes);
+            }
             (_, Some(_)) => {}
+        }
+        match (format, &self.sheets) {
+            (Format::Sheets, None) => return missing("sheets", SHEETS),
+            (Format::Sheets, Some(sheets)) if !are_names_once(sheets) => {
+                let passes = "a list of different names of files in the folder `path`, such as \
+                              [\"data_batch_1.png\", \"data_batch_2.png\"]";
+                return domain("sheets", format!("{sheets:?}"), passes);
+            }
+            (Format::Sheets, Some(_)) | (_, None) => {}
+            (_, Some(_)) => {
+                return Err(self.field(format, "sheets", false, "`format` as \"sheets\""));
+            }
         }
         if self.columns.is_some() && !table {
             return Err(self.field(format, "columns", false, ""));
@@ -212,6 +329,7 @@ impl Declaration {
         if self.columns.as_ref().is_some_and(Vec::is_empty) {
             return domain("columns", "[]".into(), "a list of at least one column");
         }
+        self.check_categories(format)?;
         if self.unit.is_some() && format != Format::Csv {
             return Err(self.field(format, "unit", false, ""));
         }
@@ -236,7 +354,7 @@ impl Declaration {
             let passes = "a column that is neither a feature nor what is to be learnt";
             return domain("unit", format!("{unit:?}"), passes);
         }
-        if format == Format::Images {
+        if matches!(format, Format::Images | Format::Sheets) {
             match self.shape.as_deref() {
                 Some([1 | 3, _, _]) => {}
                 Some(shape) => {
@@ -245,8 +363,14 @@ impl Declaration {
                 }
                 None => return missing("shape", "shape = [3, 32, 32]"),
             }
+        }
+        if format == Format::Images {
             // Which folders there are depends on whose pictures are in them.
             match &self.classes {
+                Some(Classes::Names(names)) if !are_names_once(names) => {
+                    let passes = "different names of folders in the folder `path`, such as [\"cat\", \"dog\"]";
+                    return domain("classes", format!("{names:?}"), passes);
+                }
                 Some(Classes::Names(_)) => {}
                 Some(Classes::Count(count)) => {
                     let passes = "the names of the folders, such as [\"cat\", \"dog\"]";
@@ -277,6 +401,50 @@ impl Declaration {
             passes,
         }
     }
+}
+
+/// As many as models with bins take.
+const CATEGORIES_MAX: usize = 4096;
+
+/// What IDX files are called.
+const IDX_ENDINGS: [&str; 2] = ["-ubyte", ".idx"];
+
+const SHEETS: &str = "sheets = [\"data_batch_1.png\", \"data_batch_2.png\"], \
+                      names of files in the folder `path`, in the order of their labels";
+
+/// Does a name end so, but for the ending of packed files?
+fn has_ending(path: &Path, ending: &str) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.unwrap_or_default().to_ascii_lowercase();
+    let bare = name.strip_suffix(".gz").unwrap_or(&name);
+    bare.ends_with(ending)
+}
+
+pub(super) fn is_json(path: &Path) -> bool {
+    has_ending(path, ".json")
+}
+
+/// Can labels of sheets be in it?
+fn is_label_file(path: &Path) -> bool {
+    is_json(path) || IDX_ENDINGS.iter().any(|ending| has_ending(path, ending))
+}
+
+/// Names of what is in one folder, each there once: a sheet or a class that is read twice would be two examples of everybody in it. File systems may
+/// not tell letters apart. Links are looked at once there are files (`identity.rs`).
+fn are_names_once(names: &[String]) -> bool {
+    let is_name = |name: &String| {
+        let mut parts = Path::new(name).components();
+        let one = matches!(
+            (parts.next(), parts.next()),
+            (Some(Component::Normal(part)), None) if part.to_str() == Some(name)
+        );
+        one && !name.contains(['/', '\\'])
+    };
+    let mut sorted: Vec<_> = names.iter().map(|name| name.to_lowercase()).collect();
+    sorted.sort_unstable();
+    !names.is_empty()
+        && names.iter().all(is_name)
+        && sorted.windows(2).all(|pair| pair[0] != pair[1])
 }
 
 #[cfg(test)]
@@ -420,5 +588,98 @@ mod tests {
             "data_field_domain",
             "names of the folders, such as [\"cat\", \"dog\"]",
         );
+    }
+
+    #[test]
+    fn sheets_are_names_of_files_each_given_once() {
+        let bare = "path = 'x'\nformat = 'sheets'\nlabel = 'y.json'\nshape = [3, 4, 4]";
+        let with = |sheets: &str| format!("{bare}\nsheets = {sheets}");
+        for sheets in ["['1.png']", "['1.png', '2.png']", "['1.png', '.2', 'a b']"] {
+            assert_eq!(read(&with(sheets)).check(), Ok(()), "{sheets}");
+        }
+        let check = |text: &str, code: &str, passes: &str| {
+            let error = read(text).check().expect_err(text);
+            assert_eq!(error.code(), code, "{text}");
+            let suggestion = error.suggestion();
+            assert!(suggestion.contains(passes), "{text}: {suggestion}");
+        };
+        check(bare, "data_field_missing", "\"data_batch_1.png\"");
+        for sheets in [
+            "[]",
+            "['']",
+            "['.']",
+            "['..']",
+            "['a/1.png']",
+            "['1.png/']",
+            "['./1.png']",
+            "['a\\1.png']",
+            "['/1.png']",
+            "['1.png', '2.png', '1.png']",
+            "['a.png', 'A.png']",
+        ] {
+            check(&with(sheets), "data_field_domain", "different names");
+        }
+        let whole = with("['1.png']");
+        for (from, to, code, passes) in [
+            ("shape = [3, 4, 4]", "", "data_field_missing", "[3, 32, 32]"),
+            (
+                "[3, 4, 4]",
+                "[2, 4, 4]",
+                "data_field_domain",
+                "1 channel or 3",
+            ),
+            ("[3, 4, 4]", "[16]", "data_field_domain", "1 channel or 3"),
+            (
+                "label = 'y.json'",
+                "",
+                "data_field_missing",
+                "file of the labels",
+            ),
+            ("y.json", "y.csv", "data_field_domain", ".json"),
+            ("'sheets'", "'images'", "data_field_unused", "label"),
+            (
+                "'sheets'",
+                "'idx'",
+                "data_field_unused",
+                "`format` as \"sheets\"",
+            ),
+            ("format = 'sheets'", "", "data_format", "\"sheets\""),
+        ] {
+            check(&whole.replace(from, to), code, passes);
+        }
+        for label in ["y.JSON", "y.json.gz", "y-ubyte", "y.idx.gz"] {
+            assert_eq!(read(&whole.replace("y.json", label)).check(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn all_files_that_are_opened_are_told() {
+        let check = |text: &str, expected: &[&str]| {
+            let found = read(text).files(Path::new("plans"));
+            let expected: Vec<_> = expected.iter().map(PathBuf::from).collect();
+            assert_eq!(found, expected, "{text}");
+        };
+        check("path = 'x.csv'\nlabel = 'y'", &["plans/x.csv"]);
+        check(
+            "path = 'x.npy'\nlabel = 'y.npy'",
+            &["plans/x.npy", "plans/y.npy"],
+        );
+        check(
+            "path = 'x'\nformat = 'images'\nclasses = ['cat', 'dog']",
+            &["plans/x/cat", "plans/x/dog"],
+        );
+        check(
+            "path = 'x'\nformat = 'sheets'\nsheets = ['1', '2']\nlabel = 'y.json'",
+            &["plans/x/1", "plans/x/2", "plans/y.json"],
+        );
+    }
+
+    /// Runs that were begun before there were sheets go on.
+    #[test]
+    fn plans_without_sheets_are_written_as_before() {
+        let plan = read("path = 'x.csv'\nlabel = 'y'");
+        let text = serde_json::to_string(&plan).expect("plain");
+        assert!(!text.contains("sheets"), "{text}");
+        assert!(text.starts_with(r#"{"path":"x.csv","format":null,"label":"y","columns":null"#));
     }
 }

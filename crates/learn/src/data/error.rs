@@ -46,7 +46,7 @@ pub enum DataError {
         field: &'static str,
         /// Is it missing? Else it is there in vain.
         missing: bool,
-        /// An example of what would pass.
+        /// An example of what would pass; empty if it is to be left out.
         passes: &'static str,
     },
     /// A field whose value is out of its domain.
@@ -105,6 +105,22 @@ pub enum DataError {
         /// The class as declared.
         class: String,
     },
+    /// Two names in a plan lead to one file or folder, whose rows would be read twice.
+    #[error("{} and {} in `{field}` are the same", one.display(), other.display())]
+    SameFile {
+        /// The field of the plan.
+        field: &'static str,
+        /// One of them.
+        one: PathBuf,
+        /// The other.
+        other: PathBuf,
+    },
+    /// Data that are called public are opened where the private ones are.
+    #[error("{} of [test] is private", path.display())]
+    Private {
+        /// The file or folder.
+        path: PathBuf,
+    },
     /// Rows that do not fit: for the owner's eyes, or about public data.
     #[error("{}{} does not fit: {fault}", path.display(), row.map_or(String::from(" holds a row that"), |row| format!(", row {row},")))]
     Row {
@@ -143,7 +159,10 @@ fn features(shape: &[usize]) -> String {
 
 impl Fault for DataError {
     fn kind(&self) -> FaultKind {
-        FaultKind::Invalid
+        match self {
+            Self::Private { .. } => FaultKind::Refused,
+            _ => FaultKind::Invalid,
+        }
     }
 
     fn code(&self) -> &'static str {
@@ -159,6 +178,8 @@ impl Fault for DataError {
             Self::Shape { .. } => "data_shape",
             Self::Unequal { .. } => "data_unequal",
             Self::ClassFolder { .. } => "data_class_folder",
+            Self::SameFile { .. } => "data_same_file",
+            Self::Private { .. } => "test_private",
             Self::Row { fault, .. } => fault.code(),
         }
     }
@@ -170,7 +191,7 @@ impl Fault for DataError {
                     .into()
             }
             Self::FormatUnknown { .. } => {
-                "give `format` as \"idx\", \"npy\", \"csv\", \"parquet\" or \"images\"".into()
+                "give `format` as \"idx\", \"npy\", \"csv\", \"parquet\", \"images\" or \"sheets\"".into()
             }
             Self::Malformed { passes, .. } => (*passes).into(),
             Self::Field {
@@ -179,7 +200,10 @@ impl Fault for DataError {
                 passes,
                 ..
             } => format!("give `{field}`, such as {passes}"),
-            Self::Field { field, .. } => format!("leave `{field}` out"),
+            Self::Field {
+                field, passes: "", ..
+            } => format!("leave `{field}` out"),
+            Self::Field { field, passes, .. } => format!("leave `{field}` out, or give {passes}"),
             Self::Domain { field, passes, .. } => format!("give `{field}` as {passes}"),
             Self::Column { found, .. } => format!(
                 "give columns whose names stand once in the file; it has {}",
@@ -197,6 +221,12 @@ impl Fault for DataError {
             Self::Unequal { .. } => "give the labels of the same rows, in the same order".into(),
             Self::ClassFolder { class, .. } => {
                 format!("make a folder {class}, empty if it has no pictures, or leave the class out of `classes`")
+            }
+            Self::SameFile { field, .. } => {
+                format!("give `{field}` that are different ones, without links to each other")
+            }
+            Self::Private { .. } => {
+                "give data in [test] and [validation] that are public, and none of the private ones, or leave them out".into()
             }
             Self::Row { passes, .. } => passes.clone(),
         }

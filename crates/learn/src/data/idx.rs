@@ -20,6 +20,13 @@ pub(super) fn read(declaration: &Declaration, path: &Path, labels: &Path) -> Res
     read_rows(declaration, items, labels, shape)
 }
 
+/// The labels of rows that are kept in another format.
+pub(super) fn labels(path: &Path) -> Result<Rows<'_>> {
+    let labels = Rows::open(path, KIND, header)?;
+    labels.check_labels()?;
+    Ok(labels)
+}
+
 /// The shape of an example, by the header: reads no row.
 pub(super) fn shape(declaration: &Declaration, path: &Path) -> Result<Vec<usize>> {
     let found = found(&Rows::open(path, KIND, header)?);

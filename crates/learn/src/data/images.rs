@@ -3,7 +3,13 @@
 //! The classes are those that the plan names, and other folders are not looked at: a folder that is there for one person's pictures alone
 //! would tell of that person, by its name and by the model's shape. Files are read in order of their names, which no sampler may depend on.
 //! Files whose names begin with a dot are no pictures.
+//!
+//! **A file with several names.** Links of either kind may put one file into a folder twice, or into two folders. It is no row then, by any of its names.
+//! So neighbours differ in one row at most, whether whoever is added or taken away is a file with all its names, or one name that no other link goes through: a file that gets a
+//! second name is one row less, one that gets a third is none before and after, and nobody else's row is another. (Were the first name a row, to take that one away would make the second one a
+//! row, of another class perhaps; were they empty rows, one file would be several.) The owner is told of it. Copies are other files.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufReader, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,6 +20,7 @@ use image::{DynamicImage, ImageFormat};
 
 use super::builder::{Builder, Raw, RowFault};
 use super::error::{DataError, Result};
+use super::identity::Identity;
 use super::open::{builder, file, unreadable};
 use super::{Classes, Declaration};
 
@@ -25,6 +32,7 @@ pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
     let mut builder = builder(declaration, path, shape.clone(), 1.0 / 255.0, 0)?;
     let mut values = Vec::with_capacity(builder.width());
     let classes = declaration.classes.as_ref().and_then(Classes::names);
+    let mut listed = Vec::new();
     for class in classes.unwrap_or_default() {
         let folder = path.join(class);
         if !folder.is_dir() {
@@ -34,18 +42,35 @@ pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
             });
         }
         for picture in entries(&folder)? {
-            // A decoder that panics would tell that there is a picture which makes it.
-            let decoded = catch_unwind(AssertUnwindSafe(|| decode(&picture, &shape, &mut values)))
-                .unwrap_or(Err(RowFault::NoPicture))
-                .map(|()| &values[..]);
-            builder.row(decoded, Raw::Text(class));
+            let identity = Identity::of(&picture);
+            listed.push((class, picture, identity));
         }
+    }
+    let mut names = BTreeMap::new();
+    for identity in listed
+        .iter()
+        .filter_map(|(_, _, identity)| identity.as_ref())
+    {
+        *names.entry(identity).or_insert(0_u64) += 1;
+    }
+    for (class, picture, identity) in &listed {
+        // What leads nowhere has no second name.
+        let count = identity.as_ref().and_then(|identity| names.get(identity));
+        if count.is_some_and(|names| *names > 1) {
+            builder.no_row(RowFault::SeveralNames);
+            continue;
+        }
+        // A decoder that panics would tell that there is a picture which makes it.
+        let decoded = catch_unwind(AssertUnwindSafe(|| decode(picture, &shape, &mut values)))
+            .unwrap_or(Err(RowFault::NoPicture))
+            .map(|()| &values[..]);
+        builder.row(decoded, Raw::Text(class));
     }
     Ok(builder)
 }
 
 /// What is in a folder, in order of names.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
     let mut entries = Vec::new();
     for entry in listed {
@@ -230,5 +255,81 @@ mod tests {
         assert!(text.contains("cow"), "{text}");
         let (code, _) = refusal(&PLAN.replace("'.'", "'cat'"), &folder);
         assert_eq!(code, "data_class_folder", "no folders in it");
+    }
+
+    /// A class that is looked into twice would make two examples of everybody in it.
+    #[test]
+    fn a_class_is_the_name_of_one_folder_and_given_once() {
+        let files: [(&str, &[u8]); 3] = [
+            ("cat/a.png", &colours()),
+            ("dog/a.png", &colours()),
+            ("p/cat/a.png", &colours()),
+        ];
+        let folder = folder(&files);
+        for classes in [
+            "['cat', './cat', 'dog']",
+            "['cat', 'dog/../cat']",
+            "['cat', 'Cat']",
+            "['cat', 'cat/']",
+            "['cat', 'p/cat']",
+            "['cat', 'p\\cat']",
+            "['cat', '.']",
+            "['cat', '..']",
+            "['cat', '/dog']",
+        ] {
+            let (code, text) = refusal(&format!("{BARE}\nclasses = {classes}"), &folder);
+            assert_eq!(code, "data_field_domain", "{classes}");
+            assert!(text.contains("names of folders"), "{classes}: {text}");
+        }
+        let twins = format!("{BARE}\nclasses = ['cat', 'dog', 'p']");
+        assert_eq!(rows(&twins, &folder).len(), 3);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_is_one_class_by_whatever_names() {
+        let files: [(&str, &[u8]); 2] = [("cat/a.png", &colours()), ("cat/b.png", &colours())];
+        let folder = folder(&files);
+        let link = folder.path().join("dog");
+        std::os::unix::fs::symlink("cat", link).expect("writable");
+        let (code, text) = refusal(PLAN, &folder);
+        assert_eq!(code, "data_same_file");
+        assert!(text.contains("classes"), "{text}");
+        let surveyed = crate::data::survey(&declare(PLAN), folder.path());
+        assert_eq!(surveyed.err().map(|error| error.code()), Some(code));
+    }
+
+    /// Whether a file or one of its names is added or taken away, at most one row is.
+    #[cfg(unix)]
+    #[test]
+    fn a_file_with_several_names_is_no_row() {
+        let files: [(&str, &[u8]); 3] = [
+            ("cat/a.png", &colours()),
+            ("dog/a.png", &grey(2, 1)),
+            ("dog/c.png", b"no picture"),
+        ];
+        let folder = folder(&files);
+        let place = |name: &str| folder.path().join(name);
+        let before = rows(PLAN, &folder);
+        assert_eq!(before.len(), 3);
+        std::fs::hard_link(place("cat/a.png"), place("dog/b.png")).expect("writable");
+        assert_eq!(rows(PLAN, &folder), before[1..], "one row less");
+        std::os::unix::fs::symlink("a.png", place("cat/b.png")).expect("writable");
+        assert_eq!(rows(PLAN, &folder), before[1..], "none less");
+        let error = load_private(&declare(PLAN), folder.path(), Audience::Owner);
+        let error = error.err().expect("told to the owner");
+        assert_eq!(error.code(), "row_several_names");
+        assert!(error.suggestion().contains("without links"));
+        // The file, whatever its names.
+        for name in ["cat/a.png", "cat/b.png", "dog/b.png"] {
+            std::fs::remove_file(place(name)).expect("there");
+        }
+        assert_eq!(rows(PLAN, &folder), before[1..]);
+        // What is nowhere is nobody's second name.
+        for name in ["cat/x.png", "cat/y.png"] {
+            std::os::unix::fs::symlink("nowhere", place(name)).expect("writable");
+        }
+        let kept: Vec<_> = rows(PLAN, &folder).iter().map(Option::is_some).collect();
+        assert_eq!(kept, [false, false, true, false]);
     }
 }

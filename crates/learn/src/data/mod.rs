@@ -9,15 +9,16 @@
 //! | --- | --- | --- |
 //! | all | the path, whether the file can be opened and read to its end | how many rows there are |
 //! | IDX, npy | magic, number type, order, shape of an item | a value that is not finite, a label out of range |
-//! | CSV | the first line | a cell that is no finite number, a label out of range, too few or too many cells |
+//! | CSV | the first line | a cell that is no finite number, or none of the declared categories, a label out of range, too few or too many cells |
 //! | Parquet | columns and their types | a null, a value that is not finite, a label out of range |
-//! | images | whether each declared class has a folder, empty or not | a file that is no picture, or one of another size; all other folders |
+//! | sheets | PNG, width and kind of pixels of each sheet; whether two are one file; whether the labels are one list | a label that is no number, or out of range |
+//! | images | whether each declared class has a folder, empty or not, and one of its own | a file that is no picture, or one of another size; all other folders; a file with several names is no row |
 //!
 //! **Classes and the shape of pictures** are declared, never found: a class that is there for one row alone would change the model's shape.
 //! The shape of other examples may be left to the file's header, which all neighbours share.
 //!
-//! Two files that belong together (features and labels) and do not have equally many rows are no data set: no neighbour of a
-//! data set is such a pair, so this is public too. No message holds a count.
+//! Files that belong together (features and labels) and do not have equally many rows are no data set: no neighbour of a
+//! data set is like that, so this is public too. No message holds a count.
 //!
 //! **An empty example** stays a row: it is sampled like any other and contributes exactly zero, so the number of rows, and with it
 //! everything that a sampler does, is that of the file. A row that is changed into an empty example is changed as a function of
@@ -39,19 +40,28 @@ mod builder;
 mod csv;
 mod declaration;
 mod error;
+mod identity;
 mod idx;
 mod images;
+mod labels;
+mod list;
+mod matrix;
 mod normalisation;
 mod npy;
 mod open;
 mod parquet;
+mod public;
+mod sheets;
 mod unit;
 
 pub use builder::{Findings, RowFault};
+pub(crate) use declaration::Coding;
 pub use declaration::{Classes, Declaration, Format};
 pub use error::DataError;
+pub(crate) use matrix::{Matrix, matrix};
 pub use normalisation::PerChannel;
 pub use open::{inspect, load_private, load_public, survey, survey_if_there};
+pub use public::{check_apart, load_public_beside};
 
 /// The class of an empty example.
 const EMPTY: u32 = u32::MAX;

@@ -29,6 +29,18 @@ pub(super) fn shape(declaration: &Declaration, path: &Path) -> Result<Vec<usize>
     Ok(builder(declaration, path, found, 1.0, 0)?.shape().to_vec())
 }
 
+/// All numbers of an array with two sides, and how many stand in a row.
+pub(super) fn matrix(path: &Path) -> Result<(Vec<f64>, usize)> {
+    let rows = Rows::open(path, KIND, header)?;
+    match rows.header.item[..] {
+        [width] => Ok((rows.numbers()?, width)),
+        _ => Err(rows.malformed(
+            "it has another number of sides than two",
+            "save an array of rows and columns",
+        )),
+    }
+}
+
 fn found(items: &Rows<'_>) -> Vec<usize> {
     match items.header.item[..] {
         [] => vec![1],

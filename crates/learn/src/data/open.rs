@@ -11,7 +11,8 @@ use super::builder::Builder;
 use super::error::{DataError, Result};
 use super::normalisation::Normalisation;
 use super::{
-    Audience, Dataset, Declaration, Findings, Format, RowFault, csv, idx, images, npy, parquet,
+    Audience, Classes, Dataset, Declaration, Findings, Format, RowFault, csv, identity, idx,
+    images, npy, parquet, sheets,
 };
 
 /// The rows of private data. `folder` is the plan's, which paths are relative to.
@@ -46,11 +47,13 @@ pub fn load_public(declaration: &Declaration, folder: &Path) -> Result<Dataset> 
 pub fn survey(declaration: &Declaration, folder: &Path) -> Result<Vec<usize>> {
     declaration.check()?;
     let path = folder.join(&declaration.path);
+    once(declaration, &path)?;
     match declaration.format()? {
         Format::Csv => csv::shape(declaration, &path),
         Format::Parquet => parquet::shape(declaration, &path),
         Format::Idx => idx::shape(declaration, &path),
         Format::Npy => npy::shape(declaration, &path),
+        Format::Sheets => sheets::shape(declaration, &path),
         Format::Images => Ok(declaration.shape.clone().unwrap_or_default()),
     }
 }
@@ -72,14 +75,26 @@ pub fn inspect(declaration: &Declaration, folder: &Path) -> Result<Secret<Findin
 fn read(declaration: &Declaration, folder: &Path) -> Result<(Dataset, Findings)> {
     declaration.check()?;
     let path = folder.join(&declaration.path);
+    once(declaration, &path)?;
     let builder = match declaration.format()? {
         Format::Idx => idx::read(declaration, &path, &label_file(declaration, folder)),
         Format::Npy => npy::read(declaration, &path, &label_file(declaration, folder)),
+        Format::Sheets => sheets::read(declaration, &path, &label_file(declaration, folder)),
         Format::Csv => csv::read(declaration, &path),
         Format::Parquet => parquet::read(declaration, &path),
         Format::Images => images::read(declaration, &path),
     }?;
     Ok(builder.finish())
+}
+
+/// Refuses classes or sheets that are one folder or one file. What the plan's names lead to is public.
+fn once(declaration: &Declaration, path: &Path) -> Result<()> {
+    let field = match declaration.format()? {
+        Format::Images => "classes",
+        Format::Sheets => "sheets",
+        _ => return Ok(()),
+    };
+    identity::once(field, &declaration.parts(path))
 }
 
 fn label_file(declaration: &Declaration, folder: &Path) -> PathBuf {
@@ -88,6 +103,9 @@ fn label_file(declaration: &Declaration, folder: &Path) -> PathBuf {
 
 fn unfit(declaration: &Declaration, folder: &Path, fault: RowFault, row: Option<u64>) -> DataError {
     let passes = match (fault, &declaration.classes, declaration.shape.as_deref()) {
+        (RowFault::LabelOutOfRange, Some(classes), _) if declaration.has_label_file() => {
+            Classes::Count(classes.count()).words()
+        }
         (RowFault::LabelOutOfRange, Some(classes), _) => classes.words(),
         (RowFault::PictureSize, _, Some([_, height, width])) => {
             format!(
@@ -96,6 +114,10 @@ fn unfit(declaration: &Declaration, folder: &Path, fault: RowFault, row: Option<
         }
         (RowFault::WrongLength, ..) => {
             "give every row one cell for each name in the first line".into()
+        }
+        (RowFault::SeveralNames, ..) => "give each picture one name, without links to it".into(),
+        (RowFault::UnknownCategory, ..) => {
+            "give all texts that a column may hold as its `categories`".into()
         }
         (RowFault::NoPicture, ..) => "give PNG or JPEG files of 8 bits per channel".into(),
         _ => "give finite numbers everywhere".into(),

@@ -128,6 +128,42 @@ fn read_through(declaration: &Declaration, path: &Path) -> Result<Builder> {
     Ok(builder)
 }
 
+/// All numbers of a table, row by row, and how many stand in a row. Nulls are NaN.
+pub(super) fn matrix(path: &Path) -> Result<(Vec<f64>, usize)> {
+    catch_unwind(|| matrix_through(path)).unwrap_or_else(|_| Err(broken(path)))
+}
+
+fn matrix_through(path: &Path) -> Result<(Vec<f64>, usize)> {
+    let reader = SerializedFileReader::new(file(path)?).map_err(|_| broken(path))?;
+    let schema = reader.metadata().file_metadata().schema_descr_ptr();
+    if let Some(column) = schema.columns().iter().find(|column| !is_number(column)) {
+        return Err(DataError::ColumnType {
+            path: path.into(),
+            column: column.path().string(),
+        });
+    }
+    let width = schema.columns().len();
+    let mut all = Vec::new();
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group).map_err(|_| broken(path))?;
+        let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        let start = all.len();
+        all.resize(start + rows * width, f64::NAN);
+        for place in 0..width {
+            let mut cells = Cells::new(&schema.column(place));
+            let mut column = group.get_column_reader(place).map_err(|_| broken(path))?;
+            let found = cells.read(&mut column, rows).map_err(|_| broken(path))?;
+            if found != rows {
+                return Err(broken(path));
+            }
+            for (row, value) in cells.numbers.iter().enumerate() {
+                all[start + row * width + place] = *value;
+            }
+        }
+    }
+    Ok((all, width))
+}
+
 fn is_flat(column: &ColumnDescriptor) -> bool {
     column.max_rep_level() == 0 && column.max_def_level() <= 1 && column.path().parts().len() == 1
 }

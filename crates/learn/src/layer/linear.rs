@@ -24,7 +24,7 @@ const UNPACKED_ROWS: usize = 2 * STRIP;
 const JOINT_ROWS: usize = 32 * STRIP;
 
 /// Into how many pieces the rows fall at least, if they are enough: something for every thread.
-const JOINT_PIECES: usize = 4;
+const JOINT_PIECES: usize = 8;
 
 /// A linear layer. Its parameters are the weights, one row per output, and then the bias.
 #[derive(Clone, Copy, Debug)]

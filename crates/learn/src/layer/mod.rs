@@ -48,7 +48,7 @@ pub struct Pass<'a> {
     pub seeds: &'a [u64],
 }
 
-/// A layer's parameters in the shapes that its products want, made once per step and shared by all threads.
+/// A layer's parameters in the shapes that its products want, made once per step: for all threads, or by each for itself.
 #[derive(Default)]
 pub struct Prepared {
     /// Does anyone want the delta of the layer's input?

@@ -66,7 +66,7 @@ fn bound(layer: &LayerSpec, after: &[LayerSpec]) -> f64 {
 }
 
 /// SplitMix64 [SLF14]: one addition and a mix of its bits.
-struct Generator(u64);
+pub(crate) struct Generator(pub(crate) u64);
 
 impl Generator {
     fn next(&mut self) -> u64 {
@@ -78,9 +78,26 @@ impl Generator {
     }
 
     /// Uniform on 2^24 places between `-bound` and `bound`.
-    fn within(&mut self, bound: f64) -> f32 {
+    pub(crate) fn within(&mut self, bound: f64) -> f32 {
         let place = (self.next() >> 40) as f64 + 0.5;
         ((place / (1_u64 << 23) as f64 - 1.0) * bound) as f32
+    }
+
+    /// One of so many, as evenly as 64 bits allow. Zero if there is none.
+    pub(crate) fn below(&mut self, count: usize) -> usize {
+        ((u128::from(self.next()) * count as u128) >> 64) as usize
+    }
+
+    /// So many of `0..count`, or all of them, in random order.
+    pub(crate) fn some_of(&mut self, count: usize, wanted: usize) -> Vec<usize> {
+        let mut all: Vec<usize> = (0..count).collect();
+        let wanted = wanted.min(count);
+        for place in 0..wanted {
+            let other = place + self.below(count - place);
+            all.swap(place, other);
+        }
+        all.truncate(wanted);
+        all
     }
 }
 
@@ -107,6 +124,26 @@ mod tests {
             found,
             [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]
         );
+    }
+
+    #[test]
+    fn some_are_all_different() {
+        let mut generator = Generator(5);
+        let mut seen = [0_u32; 7];
+        for _ in 0..7000 {
+            let some = generator.some_of(7, 3);
+            assert!(
+                some.len() == 3 && some[0] != some[1] && some[1] != some[2] && some[0] != some[2]
+            );
+            some.iter().for_each(|place| seen[*place] += 1);
+        }
+        // 3000 each, with a deviation of 41.
+        assert!(
+            seen.iter().all(|count| count.abs_diff(3000) < 250),
+            "{seen:?}"
+        );
+        assert_eq!(generator.some_of(2, 9).len(), 2);
+        assert_eq!(generator.below(0), 0);
     }
 
     #[test]

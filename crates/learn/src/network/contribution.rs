@@ -2,9 +2,7 @@
 //!
 //! A small sum stays in the first caches: it is added up over a few micro-batches, one after the other, and carried to the total
 //! (*loosely*). A large one would come and go for every micro-batch, and so it is taken over several at once (*jointly*), piece by piece,
-//! after all of them were differentiated. All threads do so together if the sum is so large that it is carried as seldom as
-//! can be; else each thread has micro-batches of its own (*apart*), and what it made of them stays near it. Which it is depends on the
-//! network alone.
+//! after all of them were differentiated. Which it is depends on the network alone.
 
 use super::{Buffers, Network};
 use crate::layer::{Kept, Layer, Sum};
@@ -12,17 +10,14 @@ use crate::layer::{Kept, Layer, Sum};
 /// Networks with at most as many parameters are always summed loosely.
 const SMALL: usize = 1 << 15;
 
-/// Networks with at most as many parameters are summed apart, if they are summed jointly: carrying them twice costs less than what
-/// threads make for each other.
-const APART: usize = 1 << 17;
-
-/// Examples that one thread sums apart, at most, and those of a micro-batch.
-const APART_EXAMPLES: usize = 512;
-const APART_SLOTS: usize = 64;
-
-/// The same where all threads sum jointly: such weights do not fit in the second cache, and are read once for a micro-batch.
+/// Examples that are summed jointly, at most.
 const JOINT_EXAMPLES: usize = 1024;
-const JOINT_SLOTS: usize = 104;
+
+/// Those of a micro-batch, at most: more where there are more parameters than that, since such weights do not fit in the second cache, and are read
+/// once for a micro-batch.
+const JOINT_SLOTS: usize = 64;
+const LARGE: usize = 1 << 17;
+const LARGE_SLOTS: usize = 104;
 
 /// If a batch may have more examples than that, a micro-batch has fewer at most: what rounding takes of the clip norm grows with both.
 const MANY: usize = 1024;
@@ -43,16 +38,21 @@ const LOOSE_EXAMPLES: usize = 256;
 pub(crate) enum Grouping {
     /// So many are differentiated, at most, before they are summed jointly.
     Joint(usize),
-    /// So many at most are differentiated and summed jointly by one thread.
-    Apart(usize),
     /// The sums of so many are added up, at most, before they are carried.
     Loose(usize),
 }
 
 impl Grouping {
-    /// Has each thread groups of its own?
-    pub(crate) fn is_apart(self) -> bool {
-        matches!(self, Self::Apart(_))
+    /// Are sums taken jointly?
+    pub(crate) fn is_joint(self) -> bool {
+        matches!(self, Self::Joint(_))
+    }
+
+    /// How many are carried together, at most.
+    pub(crate) fn most(self) -> usize {
+        match self {
+            Self::Joint(most) | Self::Loose(most) => most,
+        }
     }
 }
 
@@ -61,15 +61,15 @@ impl Grouping {
 pub(crate) struct Shape {
     parameters: usize,
     layers: usize,
-    slots: usize,
+    /// The most examples of one, and how many.
     chains: (usize, usize),
 }
 
 /// Examples of a micro-batch, at most, if sums of these layers are taken jointly.
 pub(super) fn joint_slots(layers: &[Box<dyn Layer>]) -> Option<usize> {
     jointly(layers).then(|| match param_len(layers) {
-        ..=APART => APART_SLOTS,
-        _ => JOINT_SLOTS,
+        ..=LARGE => JOINT_SLOTS,
+        _ => LARGE_SLOTS,
     })
 }
 
@@ -112,29 +112,20 @@ impl Network {
         let floats: usize = ends
             .map(|layer| layer.input_len() + layer.output_len())
             .sum();
-        let kept = |examples: usize| (examples.min(JOINT_FLOATS / floats) / slots).max(1);
-        if self.param_len() <= APART {
-            return Grouping::Apart(kept(APART_EXAMPLES));
-        }
-        Grouping::Joint(kept(JOINT_EXAMPLES))
+        Grouping::Joint((JOINT_EXAMPLES.min(JOINT_FLOATS / floats) / slots).max(1))
     }
 
     /// How a term of a sum is rounded: the longest chain of examples, and how many chains are added up at most.
     pub(crate) fn chains(&self, slots: usize) -> (usize, usize) {
-        match self.grouping(slots) {
-            Grouping::Joint(chains) | Grouping::Apart(chains) | Grouping::Loose(chains) => {
-                (slots, chains)
-            }
-        }
+        (slots, self.grouping(slots).most())
     }
 
-    /// What the proofs of a clipped sum take from a network.
-    pub(crate) fn shape(&self) -> Shape {
+    /// What the proofs of a clipped sum take from a network, for batches of up to so many examples.
+    pub(crate) fn shape(&self, batch_cap: usize) -> Shape {
         Shape {
             parameters: self.param_len(),
             layers: self.trained_layers(),
-            slots: self.slots,
-            chains: self.chains(self.slots),
+            chains: self.chains(self.slots_for(batch_cap)),
         }
     }
 

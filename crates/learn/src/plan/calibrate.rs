@@ -26,16 +26,16 @@ const PRICES: u32 = 24;
 const STRIDE: f64 = 2.772_588_722_239_781;
 
 /// An event and its epsilon.
-pub(super) type Priced = (Event, Bracket);
+pub(crate) type Found = (Event, Bracket);
 
 /// The least noise whose price keeps the target, a short number. Whatever the searches do, the noise that is answered with was priced
 /// itself, and its price keeps the target.
-pub(super) fn calibrate(
+pub(crate) fn calibrate(
     epsilon: f64,
     delta: Delta,
     of: impl Fn(f64) -> Result<Event>,
-    priced: impl Fn(f64) -> Result<Priced>,
-) -> Result<(f64, Priced)> {
+    priced: impl Fn(f64) -> Result<Found>,
+) -> Result<(f64, Found)> {
     let compose = |multiplier: f64| match of(multiplier) {
         Ok(event) => composition(&event),
         Err(_) => Err(OUT_OF_REACH),
@@ -59,9 +59,9 @@ pub(super) fn calibrate(
 /// samplers that are priced in no time.
 pub(super) fn lower(
     epsilon: f64,
-    mut best: (f64, Priced),
-    priced: impl Fn(f64) -> Result<Priced>,
-) -> (f64, Priced) {
+    mut best: (f64, Found),
+    priced: impl Fn(f64) -> Result<Found>,
+) -> (f64, Found) {
     let mut fails = 0.0;
     // Downward by growing steps at first, since what was found is hardly ever far off.
     let mut step: f64 = 1.0 / 64.0;
@@ -93,11 +93,11 @@ pub(super) fn lower(
 /// power of the noise, so the secant rule in logarithms finds it; every noise that is tried and keeps the target is an answer.
 pub(super) fn by_price(
     epsilon: f64,
-    priced: impl Fn(f64) -> Result<Priced>,
-) -> Result<(f64, Priced)> {
+    priced: impl Fn(f64) -> Result<Found>,
+) -> Result<(f64, Found)> {
     // Just below the target, so that what is found keeps it.
     let aim = (epsilon * (1.0 - 0.5 * CLOSE)).ln();
-    let mut best: Option<(f64, Priced)> = None;
+    let mut best: Option<(f64, Found)> = None;
     let mut before: Option<(f64, f64)> = None;
     let mut multiplier = 1.0_f64;
     for _ in 0..PRICES {

@@ -3,7 +3,8 @@
 use whit_core::{Event, Mechanism, Neighbours, Ratio, Sampling, Scale};
 
 use super::adaptive::Adaptive;
-use crate::draft::{CLIP_RANGE, Draft, NOISE_RANGE};
+use super::factor::Cyclic;
+use crate::draft::{CLIP_RANGE, Draft, NOISE_RANGE, Pattern};
 use crate::error::{Error, Result};
 
 /// A grid step is the clip norm's power of two over this one's: rounding to it is far below the noise, and sums of `2^25` examples are
@@ -13,12 +14,19 @@ const GRID_BITS: i32 = 36;
 /// Everything but the noise multiplier.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Parts {
-    pub(super) sampling: Sampling,
+    pub(super) turns: Turns,
     pub(super) steps: u64,
     pub(super) clip: ClipUnits,
     pub(super) relation: Neighbours,
     /// Set if the clip norm follows a quantile.
     pub(super) adaptive: Option<Adaptive>,
+}
+
+/// Who takes part in which step.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Turns {
+    Sampled(Sampling),
+    Cyclic(Cyclic),
 }
 
 /// A clip norm and the grid that goes with it.
@@ -54,10 +62,16 @@ impl ClipUnits {
 }
 
 impl Parts {
-    pub(super) fn new(draft: &Draft, sampling: Sampling) -> Result<Self> {
+    pub(super) fn new(draft: &Draft, pattern: Pattern) -> Result<Self> {
         let adaptive = draft.adaptive.map(|adaptive| Adaptive::new(&adaptive));
+        let turns = match pattern {
+            Pattern::Sampled(sampling) => Turns::Sampled(sampling),
+            Pattern::Cyclic { bins, factor } => {
+                Turns::Cyclic(Cyclic::new(bins, factor, draft.steps)?)
+            }
+        };
         Ok(Self {
-            sampling,
+            turns,
             steps: draft.steps,
             clip: ClipUnits::new(draft.clip_norm)?,
             relation: draft.relation,
@@ -76,6 +90,17 @@ impl Parts {
 
     /// Steps of a run whose noise is so many times what one example adds.
     pub(super) fn event(&self, multiplier: f64, steps: u64) -> Result<Event> {
+        let sampling = match &self.turns {
+            Turns::Sampled(sampling) => sampling.clone(),
+            Turns::Cyclic(cyclic) => {
+                let (scale, sensitivity_l2_square) = self.encoded(cyclic, multiplier, steps)?;
+                let run = Mechanism::Gaussian {
+                    scale,
+                    sensitivity_l2_square,
+                };
+                return Ok(Event::new(self.relation, run));
+            }
+        };
         let apart = self.norms_apart();
         let inner = match &self.adaptive {
             None => {
@@ -92,16 +117,33 @@ impl Parts {
             },
         };
         let run = Mechanism::Sampled {
-            sampling: self.sampling.clone(),
+            sampling,
             steps,
             inner: Box::new(inner),
         };
         Ok(Event::new(self.relation, run))
     }
 
+    /// The noise of a cyclic run, and how far neighbours are apart in all that it releases, squared; in the unit of what is released.
+    pub(super) fn encoded(
+        &self,
+        cyclic: &Cyclic,
+        multiplier: f64,
+        steps: u64,
+    ) -> Result<(Scale, Ratio)> {
+        let units = &self.clip.units * &Ratio::power_of_two(cyclic.bits() as i32);
+        let distance = &self.norms_apart() * &units;
+        let square = &(&distance * &distance) * &cyclic.sensitivity_square(steps);
+        Ok((Scale::new(&exact_multiplier(multiplier)? * &units)?, square))
+    }
+
     /// How likely an example is in a step, by itself.
     pub(super) fn rate(&self) -> f64 {
-        match &self.sampling {
+        let sampling = match &self.turns {
+            Turns::Sampled(sampling) => sampling,
+            Turns::Cyclic(cyclic) => return 1.0 / cyclic.bins as f64,
+        };
+        match sampling {
             Sampling::Poisson { rate } => rate.ratio().to_f64_up(),
             Sampling::FixedSize { size, of } => *size as f64 / *of as f64,
             Sampling::BallsInBins { bins: count } | Sampling::Shuffled { batches: count } => {
@@ -113,7 +155,11 @@ impl Parts {
 
     /// The sampler in one word.
     pub(super) fn word(&self) -> &'static str {
-        match self.sampling {
+        let sampling = match &self.turns {
+            Turns::Sampled(sampling) => sampling,
+            Turns::Cyclic(cyclic) => return cyclic.word(),
+        };
+        match sampling {
             Sampling::Poisson { .. } => "poisson",
             Sampling::FixedSize { .. } => "fixed_size",
             Sampling::BallsInBins { .. } => "balls_in_bins",

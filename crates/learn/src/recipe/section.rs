@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use whit_core::Neighbours;
 
-use crate::draft::{AdaptiveDraft, Draft, NoiseDraft, SamplerDraft};
+use crate::draft::{AdaptiveDraft, Draft, FactorDraft, NoiseDraft, SamplerDraft};
 use crate::error::{Error, Result, within};
 use crate::optimizer::Rule;
 use crate::schedule::Schedule;
@@ -25,8 +25,14 @@ pub struct PlanSection {
     pub rate: Option<f64>,
     /// How many examples a step has (`fixed_size`).
     pub size: Option<u64>,
-    /// How many steps an epoch has (`balls_in_bins`).
+    /// How many steps an epoch has (`balls_in_bins`, `cyclic`).
     pub bins: Option<u64>,
+    /// How noise is correlated between steps, `banded` or `tree` (`cyclic`); else `banded`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mechanism: Option<String>,
+    /// How many steps a release holds (`cyclic`, `banded`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub band: Option<u64>,
     /// How many steps an epoch has (`shuffled`).
     pub batches: Option<u64>,
     /// How many steps there are.
@@ -76,7 +82,7 @@ pub struct OptimizerSection {
 }
 
 impl PlanSection {
-    pub(super) fn draft(&self, examples_public: u64) -> Result<Draft> {
+    pub(crate) fn draft(&self, examples_public: u64) -> Result<Draft> {
         let sampler = self.sampler()?;
         self.check_relation(sampler)?;
         let noise = match (self.noise_multiplier, self.epsilon) {
@@ -149,17 +155,18 @@ impl PlanSection {
 
     pub(super) fn sampler(&self) -> Result<SamplerDraft> {
         let word = self.sampler.as_deref().unwrap_or("poisson");
-        let (of, takes) = match word {
-            "poisson" => ("poisson sampling", "rate"),
-            "fixed_size" => ("fixed_size sampling", "size"),
-            "balls_in_bins" => ("balls_in_bins sampling", "bins"),
-            "shuffled" => ("shuffled sampling", "batches"),
-            "all" => ("a plan in which everybody takes part in each step", ""),
+        let (of, takes): (_, &[_]) = match word {
+            "poisson" => ("poisson sampling", &["rate"]),
+            "fixed_size" => ("fixed_size sampling", &["size"]),
+            "balls_in_bins" => ("balls_in_bins sampling", &["bins"]),
+            "cyclic" => self.cyclic()?,
+            "shuffled" => ("shuffled sampling", &["batches"]),
+            "all" => ("a plan in which everybody takes part in each step", &[]),
             unknown => {
                 return Err(Error::Word {
                     field: "sampler",
                     given: unknown.into(),
-                    passes: "\"poisson\", \"fixed_size\", \"balls_in_bins\", \"shuffled\" or \"all\"",
+                    passes: "\"poisson\", \"fixed_size\", \"balls_in_bins\", \"cyclic\", \"shuffled\" or \"all\"",
                 });
             }
         };
@@ -168,10 +175,13 @@ impl PlanSection {
             ("size", self.size.is_some(), "size = 600"),
             ("bins", self.bins.is_some(), "bins = 100"),
             ("batches", self.batches.is_some(), "batches = 100"),
+            ("mechanism", self.mechanism.is_some(), ""),
+            ("band", self.band.is_some(), "band = 32"),
         ];
-        only(of, &[takes], &given)?;
+        only(of, takes, &given)?;
         for (field, given, passes) in given {
-            if field == takes && !given {
+            // A mechanism may be left out.
+            if takes.contains(&field) && !given && field != "mechanism" {
                 return Err(Error::Field {
                     of,
                     field,
@@ -181,21 +191,46 @@ impl PlanSection {
             }
         }
         let count = |given: Option<u64>| given.unwrap_or_default();
-        Ok(match takes {
-            "rate" => SamplerDraft::Poisson {
+        Ok(match word {
+            "poisson" => SamplerDraft::Poisson {
                 rate: self.rate.unwrap_or_default(),
             },
-            "size" => SamplerDraft::FixedSize {
+            "fixed_size" => SamplerDraft::FixedSize {
                 size: count(self.size),
             },
-            "bins" => SamplerDraft::BallsInBins {
+            "balls_in_bins" => SamplerDraft::BallsInBins {
                 bins: count(self.bins),
             },
-            "batches" => SamplerDraft::Shuffled {
+            "cyclic" => SamplerDraft::Cyclic {
+                bins: count(self.bins),
+                factor: match takes.contains(&"band") {
+                    true => FactorDraft::Banded {
+                        band: count(self.band),
+                    },
+                    false => FactorDraft::Tree,
+                },
+            },
+            "shuffled" => SamplerDraft::Shuffled {
                 batches: count(self.batches),
             },
             _ => SamplerDraft::All,
         })
+    }
+
+    /// What a cyclic sampler takes, by how its noise is correlated.
+    fn cyclic(&self) -> Result<(&'static str, &'static [&'static str])> {
+        match self.mechanism.as_deref() {
+            None | Some("banded") => Ok((
+                "cyclic sampling with banded noise",
+                &["bins", "mechanism", "band"],
+            )),
+            Some("tree") => Ok(("cyclic sampling with a tree", &["bins", "mechanism"])),
+            Some(unknown) => Err(Error::Word {
+                field: "mechanism",
+                given: unknown.into(),
+                passes: "\"banded\" or \"tree\"",
+            }),
+        }
     }
 
     pub(super) fn clipping(&self) -> Result<Clipping> {

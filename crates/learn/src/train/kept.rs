@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use whit_core::{Mechanism, Sampling, Secret};
+use whit_core::Secret;
 
 use super::{Method, Trainer};
 use crate::checkpoint::{Checkpoint, CheckpointError, Place};
@@ -20,6 +20,8 @@ const TAKEN: &str = "taken";
 const AVERAGED: &str = "averaged";
 /// And the clip norm of the next step, where it moves.
 const CLIP: &str = "clip";
+/// And the turns of a cyclic run, which its event does not tell apart.
+const TURNS: [&str; 2] = ["bins", "band"];
 
 /// A run that is kept on disk.
 pub(super) struct Kept {
@@ -35,7 +37,8 @@ pub(super) struct Kept {
 
 impl Trainer {
     /// The run that was begun in a place, as it was kept there: steps that were begun and not kept are lost. About every `interval` steps it
-    /// is written, and no step is taken before the place has counted it.
+    /// is written, and no step is taken before the place has counted it. Refused if all steps were begun and none is kept: what is left then are the
+    /// initial parameters, which are no model of the plan.
     pub fn kept(
         plan: &Plan,
         network: Network,
@@ -44,12 +47,16 @@ impl Trainer {
         place: Place,
         interval: NonZeroUsize,
     ) -> Result<Self> {
-        let path = place.path().to_owned();
-        let not_begun = CheckpointError::NotBegun { path };
-        let checkpoint = place.load()?.ok_or(not_begun)?;
+        let path = || place.path().to_owned();
+        let not_begun = || CheckpointError::NotBegun { path: path() };
+        let mut checkpoint = place.load()?.ok_or_else(not_begun)?;
         let event = plan.event();
         if checkpoint.run().event != *event || checkpoint.run().steps_total != plan.steps() {
             return Err(CheckpointError::OtherPlan.into());
+        }
+        same_turns(plan, &mut checkpoint)?;
+        if checkpoint.is_lost() {
+            return Err(CheckpointError::Lost { path: path() }.into());
         }
         let (begun, payer) = (checkpoint.steps_begun(), checkpoint.payer().clone());
         // At the end of a run there is nothing to draw, wherever its last epoch was cut.
@@ -61,7 +68,7 @@ impl Trainer {
         trainer.kept = Some(Kept {
             place,
             checkpoint,
-            interval: (interval.get() as u64).next_multiple_of(epoch(plan)),
+            interval: (interval.get() as u64).next_multiple_of(plan.epoch()),
             granted: 0,
             fresh: 0,
         });
@@ -158,13 +165,19 @@ impl Trainer {
     }
 }
 
-/// How many steps belong together: a deal of examples to steps is secret, and so not kept.
-fn epoch(plan: &Plan) -> u64 {
-    match plan.event().mechanism() {
-        Mechanism::Sampled {
-            sampling: Sampling::BallsInBins { bins: count } | Sampling::Shuffled { batches: count },
-            ..
-        } => (*count).max(1),
-        _ => 1,
+/// Turns are written with the first steps that are begun, and are those of all others.
+fn same_turns(plan: &Plan, checkpoint: &mut Checkpoint) -> Result<()> {
+    let Some(turns) = plan.turns() else {
+        return Ok(());
+    };
+    for (name, number) in TURNS.into_iter().zip(turns) {
+        // Bins and bands are below 2^53.
+        let number = number as f64;
+        if checkpoint.steps_begun() == 0 {
+            checkpoint.scalars.insert(name.into(), number);
+        } else if checkpoint.scalars.get(name) != Some(&number) {
+            return Err(CheckpointError::OtherPlan.into());
+        }
     }
+    Ok(())
 }

@@ -8,7 +8,7 @@ use super::{Bench, EXAMPLES};
 use crate::aligned::Aligned;
 use crate::layer::{Kept, Sum};
 
-/// Twice as many as a term goes through in these sums: two factors, a chain of up to five examples, and two chains that are added.
+/// At least twice as many as a term goes through in these sums: two factors, and a chain of up to five examples, or of two in three chains that are added.
 const ROUNDINGS: f64 = 16.0;
 
 /// Far above the rounding of a sum of squares in 64 bits, and far below what a clip norm keeps off for rounding.
@@ -17,8 +17,8 @@ const SLACK: f64 = 1e-9;
 /// Some examples as they are, some clipped, one left out.
 const FACTORS: [f32; EXAMPLES] = [1.0, 0.75, 0.0, 0.3, 1.0];
 
-/// Where the first of two micro-batches ends.
-const CUT: usize = 3;
+/// Where three micro-batches begin and end.
+const CUTS: [usize; 4] = [0, 2, 4, EXAMPLES];
 
 /// Says what does not agree, if anything does not.
 pub(super) fn disagreement(bench: &Bench, inputs: &[f32], deltas: &[f32]) -> Option<&'static str> {
@@ -79,20 +79,26 @@ pub(super) fn disagreement(bench: &Bench, inputs: &[f32], deltas: &[f32]) -> Opt
     if pieces.iter().sum::<usize>() != width {
         return None;
     }
-    let [mut first, mut second] = [Kept::default(), Kept::default()];
-    // Such places are used again and again, for micro-batches of several lengths.
     let keep = |from: usize, to: usize, kept: &mut Kept| {
         let (input, delta) = rows(from, to);
         layer.keep(&FACTORS[from..to], &mut Aligned::copied(input), delta, kept);
     };
-    keep(0, EXAMPLES, &mut first);
-    keep(0, CUT, &mut first);
-    keep(CUT, EXAMPLES, &mut second);
+    let kept: Vec<Kept> = CUTS
+        .windows(2)
+        .map(|cut| {
+            let mut kept = Kept::default();
+            // Such places are used again and again, for micro-batches of several lengths.
+            keep(0, EXAMPLES, &mut kept);
+            keep(cut[0], cut[1], &mut kept);
+            kept
+        })
+        .collect();
+    let kept: Vec<&Kept> = kept.iter().collect();
     let mut joint = vec![f32::NAN; width];
     let mut rest = &mut joint[..];
     for (piece, &len) in pieces.iter().enumerate() {
         let (out, others) = rest.split_at_mut(len);
-        layer.joint_sum(piece, &[&first, &second], out);
+        layer.joint_sum(piece, &kept, out);
         rest = others;
     }
     (!is_sum(&joint)).then_some("joint_sum writes something else than accumulate adds")

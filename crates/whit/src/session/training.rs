@@ -18,8 +18,10 @@
 //! the same plan is another run, and pays.
 
 mod example;
+mod planned;
 mod quote;
 mod room;
+mod search;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -27,27 +29,32 @@ use std::path::Path;
 use serde::Serialize;
 use whit_accounting::reserve::Account;
 use whit_core::{Bits, Entropy, Event};
-use whit_learn::checkpoint::{Place, Run};
+use whit_learn::checkpoint::{CheckpointError, Place, Run};
 use whit_learn::data::{Audience, DataError, load_private, survey};
 use whit_learn::model::Architecture;
-use whit_learn::{Payer, Payment, Plan, Recipe, Summary, Trainer};
+use whit_learn::{Payer, Payment, Plan, Recipe, Trainer};
 use whit_ledger::{Found, Key};
 
 use super::{Charge, Error, Remaining, Result, Session};
 use example::protect_examples;
-use quote::{cover, fits};
+use quote::cover;
 
+pub(super) use example::protect_data;
+pub(super) use quote::{cover_at, fits, quoted_for};
+
+pub use planned::Planned;
 pub use quote::{Quoted, quote_unopened, rehearse_run};
+pub use search::Sought;
 
-/// Which run, on what, by whom.
-#[derive(Clone, Copy, Debug)]
-pub struct Order<'a> {
+/// Which run, on what, by whom; or which search.
+#[derive(Debug)]
+pub struct Order<'a, P = Plan> {
     /// The private table of the catalog that is trained on.
     pub table: &'a str,
     /// What to train, and how. Its data are that table's file.
     pub recipe: &'a Recipe,
     /// The recipe's plan.
-    pub plan: &'a Plan,
+    pub plan: &'a P,
     /// Who trains.
     pub analyst: Option<&'a str>,
     /// The folder that the recipe's paths are relative to.
@@ -86,16 +93,16 @@ pub struct Course {
 
 /// What the ledger keeps of a run: the guarantee, and which run it is.
 #[derive(Serialize)]
-struct Promise<'a> {
-    training: Terms<'a>,
+struct Promise<'a, S> {
+    training: Terms<'a, S>,
 }
 
 #[derive(Serialize)]
-struct Terms<'a> {
+struct Terms<'a, S> {
     run: &'a str,
     unit: &'a str,
     #[serde(flatten)]
-    summary: Summary,
+    summary: S,
     event: &'a Event,
 }
 
@@ -150,14 +157,14 @@ impl Session {
         })
     }
 
-    fn protect_examples(&self, order: &Order<'_>) -> Result<Recipe> {
+    fn protect_examples<P>(&self, order: &Order<'_, P>) -> Result<Recipe> {
         protect_examples(&self.catalog, &self.tables, &self.folder, order)
     }
 
     /// Charges the run, settles that with what it promises, and begins its folder.
-    fn pay(
+    fn pay<P: Planned>(
         &self,
-        (recipe, plan, event): (&Recipe, &Plan, &Event),
+        (recipe, plan, event): (&Recipe, &P, &Event),
         (run, initial): (&Run, Vec<f32>),
         account: &Account,
         desk: &Desk<'_>,
@@ -225,6 +232,10 @@ impl Session {
         if !is_it {
             return Err(other());
         }
+        if kept.is_some_and(|kept| kept.is_lost()) {
+            let path = place.path().to_owned();
+            return Err(whit_learn::Error::from(CheckpointError::Lost { path }).into());
+        }
         Ok(Begun {
             place,
             sequence,
@@ -234,7 +245,11 @@ impl Session {
     }
 
     /// As for statements: that rows could not be read is a bit about them that nobody has paid for.
-    fn trained_or_suspend<T>(&self, charged: u64, made: whit_learn::Result<T>) -> Result<T> {
+    pub(super) fn trained_or_suspend<T>(
+        &self,
+        charged: u64,
+        made: whit_learn::Result<T>,
+    ) -> Result<T> {
         use whit_learn::Error::{Data, TooManyExamples};
         if let Err(Data(_) | TooManyExamples { .. }) = &made {
             self.ledger.suspend(charged)?;
@@ -244,10 +259,10 @@ impl Session {
 }
 
 /// Refuses what can be refused by what is public about the data, and gives the network.
-fn check(order: &Order<'_>, recipe: &Recipe) -> Result<Architecture> {
+fn check<P: Planned>(order: &Order<'_, P>, recipe: &Recipe) -> Result<Architecture> {
     let shape = survey(&recipe.data, order.folder);
     let shape = shape.map_err(|error| unfit(order.table, error))?;
-    Ok(recipe.check(order.plan, &shape)?)
+    Ok(order.plan.check(recipe, &shape)?)
 }
 
 /// The folder of a run that is to be paid for, made if it is not there. What cannot be written is noticed here, and leaves nothing.
@@ -259,7 +274,7 @@ fn tried(desk: &Desk<'_>, run: &Run, floats: usize) -> whit_learn::Result<Place>
 }
 
 /// What a first line names is not told: a file without one has a person's row in that place.
-fn unfit(table: &str, error: DataError) -> Error {
+pub(super) fn unfit(table: &str, error: DataError) -> Error {
     match error {
         DataError::Column { column, .. } => Error::NoColumn {
             table: table.to_owned(),

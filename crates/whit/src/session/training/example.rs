@@ -3,29 +3,40 @@
 use std::path::Path;
 
 use whit_learn::Recipe;
+use whit_learn::data::Declaration;
 use whit_sql::{Catalog, Tables};
 
 use super::Order;
 use crate::session::{Error, Kind, Result, is_same_file};
 
 /// The recipe for examples of which each is one unit's, or why there is none.
-pub(super) fn protect_examples(
+pub(super) fn protect_examples<P>(
     catalog: &Catalog,
     tables: &Tables,
     folder: &Path,
-    order: &Order<'_>,
+    order: &Order<'_, P>,
 ) -> Result<Recipe> {
-    let name = order.table;
+    let mut recipe = order.recipe.clone();
+    let given = (order.table, order.folder);
+    recipe.data = protect_data(catalog, tables, folder, given, recipe.data)?;
+    Ok(recipe)
+}
+
+/// The same for what is declared of the data of a table; paths are relative to the folder that is given with it.
+pub(in crate::session) fn protect_data(
+    catalog: &Catalog,
+    tables: &Tables,
+    folder: &Path,
+    (name, given_in): (&str, &Path),
+    mut data: Declaration,
+) -> Result<Declaration> {
     let table = catalog.table(name);
     let unit = table.and_then(|table| table.unit());
     let (Some(table), Some(unit), Some(columns)) = (table, unit, tables.columns(name)) else {
         let table = name.to_owned();
         return Err(Error::NoTable { table });
     };
-    let (file, given) = (
-        folder.join(table.source()),
-        order.folder.join(&order.recipe.data.path),
-    );
+    let (file, given) = (folder.join(table.source()), given_in.join(&data.path));
     if !is_same_file(&file, &given) {
         return Err(Error::OtherFile {
             table: name.to_owned(),
@@ -41,8 +52,6 @@ pub(super) fn protect_examples(
             unit: unit.to_owned(),
         });
     }
-    let mut recipe = order.recipe.clone();
-    let data = &mut recipe.data;
     if let Some(given) = data.unit.as_ref().filter(|given| *given != unit) {
         return Err(Error::OtherUnit {
             table: name.to_owned(),
@@ -60,5 +69,5 @@ pub(super) fn protect_examples(
         });
     }
     data.rows_per_unit = asked;
-    Ok(recipe)
+    Ok(data)
 }

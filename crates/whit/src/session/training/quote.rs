@@ -6,11 +6,11 @@ use serde::Serialize;
 use whit_accounting::price;
 use whit_accounting::reserve::{Account, Filter, Refusal, Standing};
 use whit_core::{Delta, Event, Fault, Neighbours};
-use whit_learn::Plan;
+use whit_learn::Priced;
 use whit_learn::checkpoint::Place;
 use whit_sql::{Catalog, Tables};
 
-use super::{Desk, Order, check, protect_examples, room};
+use super::{Desk, Order, Planned, check, protect_examples, room};
 use crate::session::rehearsal::{opening, verdict};
 use crate::session::{Charge, Error, Left, Remaining, Result, Session, account, reply, terms};
 
@@ -32,7 +32,7 @@ pub struct Quoted {
 
 impl Session {
     /// What a run would be charged. Reads no private row, charges nothing.
-    pub fn quote(&self, order: &Order<'_>) -> Result<Quoted> {
+    pub fn quote<P: Planned>(&self, order: &Order<'_, P>) -> Result<Quoted> {
         let account = self.account(order.analyst)?;
         let recipe = self.protect_examples(order)?;
         check(order, &recipe)?;
@@ -46,15 +46,17 @@ impl Session {
     }
 
     /// The same for a run in a folder: if it was begun there and is paid for, it would go on and pay nothing.
-    pub fn quote_at(&self, order: &Order<'_>, desk: &Desk<'_>) -> Result<Quoted> {
+    pub fn quote_at<P: Planned>(&self, order: &Order<'_, P>, desk: &Desk<'_>) -> Result<Quoted> {
         let mut quoted = self.quote(order)?;
-        let run = self.protect_examples(order)?.run(order.plan);
+        let run = order.plan.run(&self.protect_examples(order)?);
         if !Place::is_begun(desk.out, &run) {
             return Ok(quoted);
         }
         let account = self.account(order.analyst)?;
-        match self.paid_before(&run, &account, desk) {
-            Ok(_) => {
+        let begun = self.paid_before(&run, &account, desk);
+        let begun = begun.and_then(|begun| Ok(order.plan.goes_on(&begun.place)?));
+        match begun {
+            Ok(()) => {
                 quoted.goes_on = true;
                 quoted.charge = quoted.charge.nothing();
                 quoted.objection = None;
@@ -69,7 +71,11 @@ impl Session {
 }
 
 /// The same by a ledger that does not exist yet, and that this does not make.
-pub fn quote_unopened(catalog: &Catalog, folder: &Path, order: &Order<'_>) -> Result<Quoted> {
+pub fn quote_unopened<P: Planned>(
+    catalog: &Catalog,
+    folder: &Path,
+    order: &Order<'_, P>,
+) -> Result<Quoted> {
     let account = account(catalog, order.analyst)?;
     let tables = Tables::open(catalog, folder)?;
     let recipe = protect_examples(catalog, &tables, folder, order)?;
@@ -80,10 +86,10 @@ pub fn quote_unopened(catalog: &Catalog, folder: &Path, order: &Order<'_>) -> Re
 }
 
 /// Would a run be charged, by a ledger that begins with it? Reads no private row, and leaves nothing behind.
-pub fn rehearse_run(
+pub fn rehearse_run<P: Planned>(
     catalog: &Catalog,
     folder: &Path,
-    order: &Order<'_>,
+    order: &Order<'_, P>,
     desk: &Desk<'_>,
 ) -> Result<()> {
     let account = account(catalog, order.analyst)?;
@@ -96,7 +102,7 @@ pub fn rehearse_run(
     let (event, _) = cover(catalog, &filter, order.plan, &standings)?;
     check(order, &recipe)?;
     // A ledger that begins now has not paid for what was begun before.
-    let run = recipe.run(order.plan);
+    let run = order.plan.run(&recipe);
     if Place::is_begun(desk.out, &run) {
         let path = desk.out.to_owned();
         return Err(Error::OtherRun { path });
@@ -106,14 +112,24 @@ pub fn rehearse_run(
     Ok(Place::rehearse(desk.out).map_err(whit_learn::Error::from)?)
 }
 
-fn quoted(
+fn quoted<P: Planned>(
     catalog: &Catalog,
     filter: &Filter,
-    order: &Order<'_>,
+    order: &Order<'_, P>,
     account: &Account,
     standings: Vec<Standing>,
 ) -> Result<Quoted> {
-    let (event, charge) = cover(catalog, filter, order.plan, &standings)?;
+    let covered = cover(catalog, filter, order.plan, &standings)?;
+    quoted_for(covered, filter, account, standings)
+}
+
+/// The same for what is charged.
+pub(in crate::session) fn quoted_for(
+    (event, charge): (Event, Charge),
+    filter: &Filter,
+    account: &Account,
+    standings: Vec<Standing>,
+) -> Result<Quoted> {
     let remaining = Remaining::new(&standings);
     let room = reply::room(&charge, &standings);
     let refused = match fits(filter, &event, account, standings) {
@@ -131,7 +147,7 @@ fn quoted(
 }
 
 /// Refuses a run for which there is no room, and says what is left in the words of the budget.
-pub(super) fn fits(
+pub(in crate::session) fn fits(
     filter: &Filter,
     event: &Event,
     account: &Account,
@@ -177,28 +193,45 @@ fn digits(number: f64) -> String {
 }
 
 /// The event to charge, and what that adds.
-pub(super) fn cover(
+pub(super) fn cover<P: Planned>(
     catalog: &Catalog,
     filter: &Filter,
-    plan: &Plan,
+    plan: &P,
     standings: &[Standing],
 ) -> Result<(Event, Charge)> {
-    if plan.relation() != Neighbours::AddRemove {
+    cover_at(catalog, filter, (plan, plan.delta()), standings)
+}
+
+/// The same for whatever is priced at a delta.
+pub(in crate::session) fn cover_at(
+    catalog: &Catalog,
+    filter: &Filter,
+    (plan, delta): (&impl Priced, Delta),
+    standings: &[Standing],
+) -> Result<(Event, Charge)> {
+    let relation = plan.event().neighbours();
+    if relation != Neighbours::AddRemove {
         return Err(Error::OtherRelation {
             budget: Neighbours::AddRemove,
-            given: plan.relation(),
+            given: relation,
         });
     }
     let (_, slack) = catalog.budget();
-    if slack == Delta::ZERO {
-        let delta = plan.delta().value();
+    if slack == Delta::ZERO && delta > Delta::ZERO {
+        let delta = delta.value();
         return Err(Error::NoDelta { delta });
     }
     let guarantee = plan.guarantee()?;
-    let alone = price(&guarantee, plan.delta())?;
-    let (own, simple) = (filter.cost(plan.event())?, filter.cost(&guarantee)?);
-    Ok(match room::takes_less(&own, &simple, standings) {
-        true => (plan.event().clone(), Charge::new(alone, &own)),
-        false => (guarantee, Charge::new(alone, &simple)),
+    let alone = price(&guarantee, delta)?;
+    let simple = filter.cost(&guarantee)?;
+    Ok(match filter.cost(plan.event()) {
+        Ok(own) if room::takes_less(&own, &simple, standings) => {
+            (plan.event().clone(), Charge::new(alone, &own))
+        }
+        // Of a search over noisy runs there is no number that this ledger adds up, but of its guarantee.
+        Ok(_) | Err(whit_accounting::Error::NoGuarantee { .. }) => {
+            (guarantee, Charge::new(alone, &simple))
+        }
+        Err(refused) => return Err(refused.into()),
     })
 }

@@ -462,3 +462,28 @@ fn there_is_room_for_as_many_runs_as_are_told() {
     assert_eq!((last.room, last.objection.is_some()), (0, true));
     assert_eq!(code(stage.train(&session, "last", 1)), "budget_exhausted");
 }
+
+/// The initial weights are no model that was paid for. No row is read again for them, and a quote does not promise that they go on.
+#[test]
+fn a_run_of_which_nothing_is_left_does_not_go_on() {
+    let stage = Stage::new(&RECIPE.replace("steps = 40", "steps = 5"));
+    let session = stage.session(BUDGET, TABLE);
+    let mut paid = stage.train(&session, "a", 1).expect("room");
+    paid.trainer.step(&mut Seeded::new(2)).expect("entropy");
+    drop(paid);
+    let after = left(&session);
+    assert_eq!(code(stage.train(&session, "a", 3)), "checkpoint_lost");
+    let desk = Desk {
+        out: &stage.out("a"),
+        interval: NonZeroUsize::MIN,
+        threads: NonZeroUsize::MIN,
+    };
+    let quoted = session.quote_at(&stage.order(), &desk).expect("priced");
+    let why = quoted.objection.expect("it would be refused");
+    assert!(!quoted.goes_on && why.contains("none is kept"), "{why}");
+    assert_eq!(left(&session), after, "spent stays spent");
+    assert!(
+        stage.train(&session, "b", 4).is_ok(),
+        "nor is anything suspended"
+    );
+}

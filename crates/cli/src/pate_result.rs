@@ -1,0 +1,228 @@
+//! What is shown of an aggregation, and what is written.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use whit::Failure;
+use whit::session::{Charge, Remaining};
+use whit_learn::pate::{Accounting, Aggregation, Outcome, Owner};
+
+use crate::account::{plain, up};
+use crate::train_result::charged;
+use crate::{Format, query, table};
+
+/// What a ledger was charged.
+pub(crate) struct Paid {
+    pub(crate) dataset: String,
+    pub(crate) charge: Charge,
+    pub(crate) remaining: Remaining,
+    pub(crate) receipt: String,
+}
+
+/// An aggregation that has ended.
+pub(crate) struct Finished<'a> {
+    pub(crate) aggregation: &'a Aggregation,
+    pub(crate) teachers: u64,
+    /// Was the number of classes found in the votes?
+    pub(crate) classes_found: bool,
+    pub(crate) outcome: &'a Outcome,
+    pub(crate) owner: Option<(&'a Owner, Accounting)>,
+    pub(crate) paid: Option<&'a Paid>,
+}
+
+/// Labels in a line.
+const LABELS: usize = 20;
+/// The longest bar.
+const BAR: f64 = 40.0;
+
+impl Finished<'_> {
+    /// `query,label` for each query that was answered.
+    #[expect(clippy::disallowed_methods, reason = "a door writes files")]
+    pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
+        let mut text = String::from("query,label\n");
+        for (query, label) in self.outcome.labels.iter().enumerate() {
+            if let Some(label) = label {
+                text += &format!("{query},{label}\n");
+            }
+        }
+        std::fs::write(path, text).map_err(|error| {
+            Failure::invalid(
+                "labels_unwritable",
+                &format!("the labels could not be written: {error}"),
+                "name a file in a folder that exists and that you may write to; what was told is spent",
+            )
+        })
+    }
+
+    pub(crate) fn show(&self, format: Format) -> String {
+        match format {
+            Format::Json => self.json().to_string(),
+            Format::Table => self.table(),
+        }
+    }
+
+    /// Of an owner who counts expected answers, the worst case of as many; else the guarantee.
+    fn independent(&self) -> f64 {
+        match self.owner {
+            Some((owner, Accounting::Expected)) => owner.independent.epsilon,
+            _ => self.aggregation.epsilon(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let terms = self.aggregation.terms();
+        let sanitised = self.outcome.sanitised;
+        let mut all = json!({
+            "answered": self.outcome.answered(),
+            "labels": self.outcome.labels,
+            "epsilon_independent": self.independent(),
+            "epsilon_guaranteed": self.aggregation.epsilon(),
+            "epsilon_sanitised": sanitised.map(|told| told.epsilon),
+            "delta": terms.delta,
+            "mu": self.aggregation.mu(),
+            "relation": terms.neighbours,
+            "tested": self.outcome.tested,
+            "queries": terms.queries,
+            "answers_max": terms.answers_max,
+            "teachers": self.teachers,
+            "classes": terms.classes,
+            "classes_found_in_votes": self.classes_found,
+            "sanitised": sanitised,
+        });
+        if let Some((owner, accounting)) = self.owner {
+            all["epsilon"] = json!(owner.published.epsilon);
+            all["order"] = json!(owner.published.order);
+            all["epsilon_tight"] = json!(owner.tight.epsilon);
+            all["order_tight"] = json!(owner.tight.order);
+            all["order_independent"] = json!(owner.independent.order);
+            all["expected_answered"] = json!(owner.expected_answered);
+            all["answers_counted"] = json!(owner.answers);
+            all["accounting"] = json!(word(accounting));
+            all["consensus"] = json!(owner.consensus);
+            all["private"] = json!(true);
+        }
+        if let Some(paid) = self.paid {
+            all["charge"] = json!(paid.charge);
+            all["remaining"] = json!(paid.remaining);
+            all["receipt"] = json!(paid.receipt);
+        }
+        all
+    }
+
+    fn table(&self) -> String {
+        let terms = self.aggregation.terms();
+        let outcome = self.outcome;
+        let mut lines: Vec<(String, String)> = Vec::new();
+        let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
+        line(
+            "answered",
+            format!(
+                "{} of {} queries that were looked at, at most {} of {}",
+                outcome.answered(),
+                outcome.tested,
+                terms.answers_max,
+                terms.queries
+            ),
+        );
+        line(
+            "guarantee",
+            format!(
+                "epsilon {} at delta {}, for one of {} teachers, whatever the votes",
+                up(self.aggregation.epsilon(), 6),
+                plain(terms.delta),
+                self.teachers
+            ),
+        );
+        if self.classes_found {
+            line(
+                "note",
+                format!(
+                    "{} classes, as the votes have it: give --classes if that is no secret of theirs",
+                    terms.classes
+                ),
+            );
+        }
+        if let Some(told) = &outcome.sanitised {
+            line(
+                "sanitised epsilon",
+                format!(
+                    "{:.3} ({:.3} to {:.3} with {}% confidence), at order {}: an estimate, and no guarantee",
+                    told.epsilon,
+                    told.low,
+                    told.high,
+                    plain(100.0 * told.confidence),
+                    plain(told.order)
+                ),
+            );
+        }
+        if let Some(paid) = self.paid {
+            lines.extend(charged(&paid.charge, false));
+            lines.extend(query::left(&paid.remaining, &paid.dataset));
+            lines.push(("receipt".into(), paid.receipt.clone()));
+        }
+        let mut text = table::lines(&lines);
+        if let Some((owner, accounting)) = self.owner {
+            text += &format!("\n{}", private(owner, accounting));
+        }
+        text + &format!(
+            "\nLabels, from query 0 on; - where nothing is told:\n{}",
+            labels(&outcome.labels)
+        )
+    }
+}
+
+fn word(accounting: Accounting) -> &'static str {
+    match accounting {
+        Accounting::Realised => "realised",
+        Accounting::Expected => "expected",
+    }
+}
+
+/// The owner's part.
+fn private(owner: &Owner, accounting: Accounting) -> String {
+    let line = |name: &str, text: String| (name.to_owned(), text);
+    let lines = [
+        line(
+            "epsilon",
+            format!(
+                "{:.5} at order {} ({} answers; {:.5} by the tighter conversion)",
+                owner.published.epsilon,
+                plain(owner.published.order),
+                word(accounting),
+                owner.tight.epsilon
+            ),
+        ),
+        line(
+            "worst case",
+            format!(
+                "{:.5} at order {}, for as many answers at any votes",
+                owner.independent.epsilon,
+                plain(owner.independent.order)
+            ),
+        ),
+        line(
+            "expected answers",
+            format!("{:.2}", owner.expected_answered),
+        ),
+    ];
+    let most = owner.consensus.iter().copied().max().unwrap_or(0).max(1) as f64;
+    let bars = owner.consensus.iter().enumerate().map(|(tenth, count)| {
+        let bar = "#".repeat((*count as f64 / most * BAR).ceil() as usize);
+        format!("  up to {:>3}%  {count:>7}  {bar}", 10 * (tenth + 1))
+    });
+    let bars: Vec<String> = bars.collect();
+    format!(
+        "PRIVATE: computed from the votes without noise. For the owner of the data only, and no guarantee.\n{}\nQueries by the winner's share of the votes:\n{}\n",
+        table::lines(&lines),
+        bars.join("\n")
+    )
+}
+
+fn labels(labels: &[Option<usize>]) -> String {
+    let word = |label: &Option<usize>| label.map_or("-".into(), |label| label.to_string());
+    let rows = labels.chunks(LABELS).map(|row| {
+        let words: Vec<String> = row.iter().map(word).collect();
+        words.join(" ")
+    });
+    rows.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,268 @@
+//! `whit train` for classical models: a plan becomes a price, and then a model, without steps.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use whit::session::{FitOrder, quote_fit_unopened, rehearse_fit};
+use whit::{Failure, OsEntropy};
+use whit_learn::checkpoint::Place;
+use whit_learn::classical::{
+    AnyModel, AnyPlan, Classical, Document, FitCard, FitRecipe, FitSummary, Promise,
+};
+use whit_learn::data::{Audience, check_apart, load_private, load_public};
+use whit_learn::{Payer, Payment, Priced, Uncharged};
+
+use crate::account::{down, plain, up};
+use crate::catalogued::Catalogued;
+use crate::train::{Arguments, room};
+use crate::train_plan::{Asked, find};
+use crate::train_result::{Paid, charged, write_file};
+use crate::{Format, query, table};
+
+/// The model, and what is promised of it.
+const FILES: [&str; 2] = ["card.md", "model.json"];
+
+pub(crate) fn run(
+    recipe: &FitRecipe,
+    arguments: &Arguments,
+    format: Format,
+) -> Result<String, Failure> {
+    if arguments.keep_every.is_some() {
+        return Err(Failure::invalid(
+            "no_steps",
+            "a classical model is fitted at once, and has no steps to keep",
+            "leave --keep-every out",
+        ));
+    }
+    let folder = arguments.plan.parent().unwrap_or(Path::new(""));
+    let asked = Asked {
+        catalog: arguments.catalog.as_deref(),
+        ledger: arguments.ledger.as_deref(),
+        analyst: arguments.analyst.as_deref(),
+        dry_run: arguments.dry_run,
+    };
+    let found = find((&recipe.data, recipe.test.as_ref()), folder, &asked)?;
+    if let Some(test) = &recipe.test {
+        check_apart(test, &recipe.data, folder).map_err(whit_learn::Error::from)?;
+    }
+    let plan = match found {
+        // The session opens the file, and checks the whole.
+        Some(_) => recipe.plan_unopened()?,
+        None => recipe.plan_unread(folder)?,
+    };
+    let job = Job {
+        recipe,
+        folder,
+        arguments,
+    };
+    if arguments.dry_run {
+        return job.price(&plan, found, format);
+    }
+    let public = recipe.test.as_ref().map(|test| load_public(test, folder));
+    let public = public.transpose().map_err(whit_learn::Error::from)?;
+    let out = arguments.out();
+    is_free(&out)?;
+    Place::rehearse(&out).map_err(whit_learn::Error::from)?;
+    let made = match found {
+        Some(found) => job.charged(found)?,
+        None => job.uncharged(plan)?,
+    };
+    let result = public.map(|public| made.model.evaluate(&public));
+    made.write(&out, result)?;
+    Ok(made.show(&out, result, format))
+}
+
+/// A model that is there was paid for, and is not written over.
+fn is_free(out: &Path) -> Result<(), Failure> {
+    match FILES
+        .iter()
+        .find(|name| out.join(name).symlink_metadata().is_ok())
+    {
+        Some(name) => Err(Failure::refused(
+            "out_taken",
+            &format!("the folder {out:?} holds {name} already"),
+            "give another folder as --out; what is there was paid for, and a new fit is paid again",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// What to fit, and by which words.
+struct Job<'a> {
+    recipe: &'a FitRecipe,
+    folder: &'a Path,
+    arguments: &'a Arguments,
+}
+
+/// A model, by which plan, and who has paid.
+struct Made {
+    model: AnyModel,
+    recipe: FitRecipe,
+    plan: AnyPlan,
+    payer: Payer,
+    paid: Option<Paid>,
+}
+
+impl Job<'_> {
+    fn order<'a>(&'a self, table: &'a str) -> FitOrder<'a> {
+        FitOrder {
+            table,
+            recipe: self.recipe,
+            analyst: self.arguments.analyst.as_deref(),
+            folder: self.folder,
+        }
+    }
+
+    fn price(
+        &self,
+        plan: &AnyPlan,
+        found: Option<Catalogued>,
+        format: Format,
+    ) -> Result<String, Failure> {
+        let summary = self.recipe.summary(plan);
+        let (mut all, mut lines) = (value(&summary), priced(&summary));
+        if let Some(Catalogued { place, table }) = found {
+            let dataset = place.catalog.dataset().to_owned();
+            let order = self.order(&table);
+            let quoted = match place.has_ledger() {
+                true => place.open()?.quote_fit(&order)?,
+                false => quote_fit_unopened(&place.catalog, &place.folder, &order)?,
+            };
+            all["charge"] = json!(quoted.charge);
+            all["remaining"] = json!(quoted.remaining);
+            all["room"] = json!(quoted.room);
+            all["objection"] = json!(quoted.objection);
+            lines.extend(charged(&quoted.charge, false));
+            lines.extend(query::left(&quoted.remaining, &dataset));
+            lines.push(("room".into(), room(&quoted)));
+        }
+        Ok(match format {
+            Format::Json => all.to_string(),
+            Format::Table => table::lines(&lines),
+        })
+    }
+
+    /// A private table is paid from its ledger, and protects whom its catalog says.
+    fn charged(&self, found: Catalogued) -> Result<Made, Failure> {
+        let Catalogued { place, table } = found;
+        let order = self.order(&table);
+        // A ledger begins with what could be charged, and not with what is refused.
+        if !place.has_ledger() {
+            rehearse_fit(&place.catalog, &place.folder, &order)?;
+        }
+        let session = place.open()?;
+        let fitted = session.fit(&order, &mut OsEntropy::new())?;
+        let paid = Paid {
+            dataset: session.catalog().dataset().to_owned(),
+            charge: fitted.charge,
+            remaining: fitted.remaining,
+            receipt: fitted.receipt,
+        };
+        Ok(Made {
+            model: fitted.model.into_value(),
+            recipe: fitted.recipe,
+            plan: fitted.plan,
+            payer: fitted.payer,
+            paid: Some(paid),
+        })
+    }
+
+    /// Data that no catalog protects.
+    fn uncharged(&self, plan: AnyPlan) -> Result<Made, Failure> {
+        // What does not fit is told before the fit, to the owner alone: see the documents of `data`.
+        let private = load_private(&self.recipe.data, self.folder, Audience::Owner);
+        let private = private.map_err(whit_learn::Error::from)?;
+        let payment = Payment::uncharged(&plan, Uncharged);
+        let model = plan.on(&private)?.release(payment, &mut OsEntropy::new())?;
+        Ok(Made {
+            model: model.into_value(),
+            recipe: self.recipe.clone(),
+            plan,
+            payer: Payer::Nobody,
+            paid: None,
+        })
+    }
+}
+
+impl Made {
+    fn write(&self, out: &Path, result: Option<(&str, f64)>) -> Result<(), Failure> {
+        std::fs::create_dir_all(out)
+            .map_err(|error| crate::train_result::unwritable(out, &error))?;
+        let summary = self.recipe.summary(&self.plan);
+        let card = FitCard {
+            recipe: &self.recipe,
+            summary: &summary,
+            event: self.plan.event(),
+            result,
+            payer: &self.payer,
+            receipt: self.paid.as_ref().map(|paid| paid.receipt.as_str()),
+        };
+        let bytes = self.plan.event().fingerprint();
+        let promise = Promise {
+            epsilon: summary.epsilon_upper,
+            delta: summary.delta,
+            relation: summary.relation,
+            unit: self.recipe.data.unit.clone().unwrap_or("example".into()),
+            event: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        };
+        let document = Document::new(&self.recipe, promise, self.model.clone());
+        write_file(&out.join(FILES[0]), card.markdown().as_bytes())?;
+        write_file(&out.join(FILES[1]), document.to_json().as_bytes())
+    }
+
+    fn show(&self, out: &Path, result: Option<(&str, f64)>, format: Format) -> String {
+        let summary = self.recipe.summary(&self.plan);
+        match format {
+            Format::Json => {
+                let mut all = value(&summary);
+                all["test"] = match result {
+                    Some((name, value)) => json!({ name.replace(' ', "_"): value }),
+                    None => Value::Null,
+                };
+                all["out"] = json!(out.display().to_string());
+                all["files"] = json!(FILES);
+                if let Some(paid) = &self.paid {
+                    all["charge"] = json!(paid.charge);
+                    all["remaining"] = json!(paid.remaining);
+                    all["receipt"] = json!(paid.receipt);
+                }
+                all.to_string()
+            }
+            Format::Table => {
+                let mut lines = priced(&summary);
+                if let Some((name, value)) = result {
+                    lines.push((format!("{name} on [test]"), format!("{value:.4}")));
+                }
+                lines.push(("written to".into(), out.display().to_string()));
+                lines.push(("files".into(), FILES.join(", ")));
+                if let Some(paid) = &self.paid {
+                    lines.extend(charged(&paid.charge, false));
+                    lines.extend(query::left(&paid.remaining, &paid.dataset));
+                    lines.push(("receipt".into(), paid.receipt.clone()));
+                }
+                table::lines(&lines)
+            }
+        }
+    }
+}
+
+fn value(summary: &FitSummary) -> Value {
+    serde_json::to_value(summary).expect("plain data")
+}
+
+/// A fit's price for people, bounds rounded outward.
+fn priced(summary: &FitSummary) -> Vec<(String, String)> {
+    let (upper, lower) = (up(summary.epsilon_upper, 6), down(summary.epsilon_lower, 6));
+    [
+        ("epsilon", format!("{upper} (at least {lower})")),
+        ("delta", plain(summary.delta)),
+        ("relation", summary.relation.to_string()),
+        ("model", summary.kind.word().replace('_', " ")),
+        ("features", summary.features.to_string()),
+        ("noise", summary.mechanism.to_owned()),
+        ("noise deviation", plain(summary.noise_deviation)),
+        ("rounds", summary.rounds.to_string()),
+    ]
+    .map(|(name, text)| (name.to_owned(), text))
+    .to_vec()
+}

@@ -1,0 +1,149 @@
+//! The card of a classical model: what is promised about it, to whom, and what is not. Markdown, made of public parameters and of releases alone.
+
+use whit_core::Event;
+
+use super::{FitRecipe, FitSummary};
+use crate::card::Search;
+use crate::card::words::{down, inline, line, up};
+use crate::payment::Payer;
+
+/// Everything that a card says.
+#[derive(Clone, Debug)]
+pub struct FitCard<'a> {
+    /// As ordered.
+    pub recipe: &'a FitRecipe,
+    /// What it costs, and its noise.
+    pub summary: &'a FitSummary,
+    /// What was done to the data.
+    pub event: &'a Event,
+    /// What was measured on data that are declared public: a name and a value.
+    pub result: Option<(&'a str, f64)>,
+    /// Whose budget was charged.
+    pub payer: &'a Payer,
+    /// The receipt of the charge, if there was one.
+    pub receipt: Option<&'a str>,
+}
+
+impl FitCard<'_> {
+    /// The card as Markdown.
+    pub fn markdown(&self) -> String {
+        let mut text = String::new();
+        self.promise(&mut text);
+        self.table(&mut text);
+        self.limits(&mut text);
+        text
+    }
+
+    fn unit(&self) -> String {
+        inline(self.recipe.data.unit.as_deref().unwrap_or("example"))
+    }
+
+    fn promise(&self, text: &mut String) {
+        let FitSummary {
+            epsilon_upper,
+            epsilon_lower,
+            delta,
+            relation,
+            ..
+        } = *self.summary;
+        let unit = self.unit();
+        let title = self.recipe.title.as_deref().unwrap_or("A private model");
+        line(text, &format!("# {}\n", inline(title)));
+        line(
+            text,
+            &format!(
+                "Fitted with differential privacy: **epsilon {}** at delta {}, {relation} for one {unit}.\n",
+                up(epsilon_upper),
+                up(delta)
+            ),
+        );
+        line(
+            text,
+            &format!(
+                "Whether or not any one {unit} was in the data, the probability of ending with any set of models is at most e^epsilon times as large as \
+                 otherwise, plus delta. This holds for whoever sees the noisy sums that the model was made from. The true epsilon of the fit lies between {} and {}.\n",
+                down(epsilon_lower),
+                up(epsilon_upper)
+            ),
+        );
+    }
+
+    fn table(&self, text: &mut String) {
+        let summary = self.summary;
+        let bytes = self.event.fingerprint();
+        let fingerprint: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let charged = match self.receipt {
+            Some(receipt) => format!("{}, receipt `{receipt}`", self.payer),
+            None => self.payer.to_string(),
+        };
+        let mut rows = vec![
+            ("model", summary.kind.word().replace('_', " ")),
+            (
+                "noise",
+                format!("{}, {} times", summary.mechanism, summary.rounds),
+            ),
+            (
+                "deviation of the noise, in examples",
+                summary.noise_deviation.to_string(),
+            ),
+            ("features", summary.features.to_string()),
+            ("charged to", inline(&charged).replace("\\`", "`")),
+            ("event", format!("`{fingerprint}`")),
+        ];
+        let measured = self.result.map(|(_, value)| format!("{value:.6}"));
+        rows.extend(measured.map(|value| {
+            (
+                self.result.map_or("", |result| result.0),
+                format!("{value}, on [test]"),
+            )
+        }));
+        line(text, "| | |\n| --- | --- |");
+        for (name, value) in rows {
+            line(text, &format!("| {name} | {value} |"));
+        }
+        line(text, "");
+    }
+
+    fn limits(&self, text: &mut String) {
+        line(text, "## What is public\n");
+        line(
+            text,
+            "This whole card, the columns, categories and classes, the bounds of all values, and every word of the plan. By the owner's word they were chosen without looking at the \
+             rows. What lies outside of the bounds was taken to them; a row that does not fit what was declared counts as an empty example. How many rows there are is not public.\n",
+        );
+        line(text, "## What is not in the guarantee\n");
+        let search = match self.recipe.search() {
+            Search::None => "By the owner's word, no other runs on the same data were made to choose the numbers of the plan.".to_owned(),
+            Search::NotCharged { runs } => format!(
+                "**The numbers of the plan were chosen by {runs} other runs on the same data, whose cost is not in epsilon.**"
+            ),
+            _ => "How the numbers of the plan were chosen was not declared. If other runs on the same data were made to choose them, their cost is not in epsilon.".to_owned(),
+        };
+        line(text, &format!("- {search}"));
+        if *self.payer == Payer::Nobody {
+            line(
+                text,
+                "- No ledger was charged for this fit: whatever else was released about the same data costs as well, and nothing here adds it up.",
+            );
+            line(
+                text,
+                "- One bit, if the owner heard of it: that no row was refused before the fit.",
+            );
+        }
+        line(
+            text,
+            &format!(
+                "- A person with several {}s in the data is protected less: k of them have about k times the epsilon.",
+                self.unit()
+            ),
+        );
+        line(
+            text,
+            "- What the model has learnt about the world, and so about people who were not in the data.",
+        );
+        line(
+            text,
+            "- Time, memory and other traces of the fit on the machine where it was made.",
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! Where data are.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::experiment::Experiment;
+use crate::failure::Failure;
+
+/// The folder of an experiment's data; `root` is the value of `WHIT_DATA`. There is no default: nobody trains on data by accident.
+pub(crate) fn find(root: Option<OsString>, experiment: &Experiment) -> Result<PathBuf, Failure> {
+    let root = root
+        .filter(|root| !root.is_empty())
+        .ok_or(Failure::NoData)?;
+    let folder = Path::new(&root).join(experiment.folder);
+    let mut files = experiment.files.iter();
+    match files.find(|file| !folder.join(file).is_file()) {
+        Some(file) => Err(Failure::Missing { folder, file }),
+        None => Ok(folder),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EXPERIMENTS;
+    use whit_core::Fault;
+
+    #[test]
+    fn data_that_nobody_named_are_refused_with_what_to_set() {
+        for experiment in EXPERIMENTS {
+            for root in [None, Some(OsString::new())] {
+                let failure = find(root, experiment).expect_err("no folder");
+                assert_eq!(failure.code(), "data_not_set");
+                assert!(failure.suggestion().contains("WHIT_DATA"));
+            }
+            let failure = find(Some("no-such-folder".into()), experiment).expect_err("not there");
+            assert_eq!(failure.code(), "data_missing");
+            assert!(failure.suggestion().contains(experiment.files[0]));
+        }
+    }
+}
