@@ -2,7 +2,7 @@
 //!
 //! Run with `./bench learning`, which installs the peers. Examples per second of CPU time on one thread, ours and theirs in turn, medians of
 //! fifteen rounds, and ratios are medians of those within a round: what else the machine does changes from second to second. Two threads
-//! against one by the clock on the wall. A step is the sum of a batch, noise if there is any, and the
+//! against one by the clock on the wall, once the peers have ended. A step is the sum of a batch, noise if there is any, and the
 //! update of the weights; the draw of the batch is not in it on either side. `./bench learning MODEL` measures one model alone, and `./bench learning steps MODEL COUNT THREADS` takes so many
 //! steps without noise, for a profiler.
 
@@ -45,10 +45,17 @@ fn speed(run: &mut Run, kind: Step) -> f64 {
     }
 }
 
-/// Seconds of one step by the clock on the wall.
+/// Nanoseconds by the clock for steps on one thread or two: a processor that was idle until then is slower at first.
+const WALL_NS: u128 = 600_000_000;
+
+/// Seconds of one step by the clock on the wall, once the threads are under way.
 fn wall(run: &mut Run, kind: Step, threads: NonZeroUsize) -> f64 {
+    let warm = Instant::now();
+    while warm.elapsed().as_nanos() < WALL_NS / 4 {
+        run.step(kind, threads);
+    }
     let (start, mut steps) = (Instant::now(), 0);
-    while start.elapsed().as_nanos() < 150_000_000 {
+    while start.elapsed().as_nanos() < WALL_NS {
         run.step(kind, threads);
         steps += 1;
     }
@@ -63,7 +70,7 @@ fn measure(model: &Model) {
         "two threads give other bits"
     );
     let mut peers = ["ghost", "plain"].map(|mode| start(model, mode));
-    let mut all: [Vec<f64>; 7] = Default::default();
+    let mut all: [Vec<f64>; 5] = Default::default();
     // The first round warms up.
     for round in 0..=ROUNDS {
         let mut one = vec![
@@ -76,27 +83,23 @@ fn measure(model: &Model) {
                 .iter_mut()
                 .map(|peer| peer.as_mut().map_or(f64::NAN, Peer::speed)),
         );
-        for kind in [Step::Private, Step::Clipped] {
-            one.push(wall(&mut run, kind, NonZeroUsize::MIN) / wall(&mut run, kind, two));
-        }
         if round > 0 {
             all.iter_mut().zip(one).for_each(|(all, x)| all.push(x));
         }
     }
+    // Peers that only wait still take some of the second processor, which two threads need: they are gone by now.
+    drop(peers);
+    let [threads, threads_clipped] = [Step::Private, Step::Clipped].map(|kind| {
+        let rounds = (0..ROUNDS)
+            .map(|_| wall(&mut run, kind, NonZeroUsize::MIN) / wall(&mut run, kind, two));
+        median(rounds.collect())
+    });
     let ratio = |a: usize, b: usize| {
         let rounds = all[a].iter().zip(&all[b]);
         median(rounds.map(|(a, b)| a / b).collect())
     };
     let ratios = [ratio(0, 3), ratio(1, 3), ratio(1, 4), ratio(2, 1)];
-    let [
-        private,
-        clipped,
-        plain,
-        ghost,
-        torch,
-        threads,
-        threads_clipped,
-    ] = all.map(median);
+    let [private, clipped, plain, ghost, torch] = all.map(median);
     println!(
         "| {} | {private:.0} | {clipped:.0} | {plain:.0} | {ghost:.0} | {torch:.0} | {:.2}× | {:.2}× | {:.2}× | {:.0}% | {threads:.2}× / {threads_clipped:.2}× | {:.4} |",
         model.title,

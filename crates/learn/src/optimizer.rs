@@ -15,7 +15,7 @@ use whit_mechanism::crew;
 
 use crate::error::{Error, Result, within};
 use crate::schedule::Schedule;
-use crate::tensor::vectorised;
+use crate::tensor::{fetch, vectorised};
 
 /// How a gradient moves the weights.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -142,7 +142,8 @@ impl Optimizer {
             taken: self.taken,
         };
         let (mut first, mut second) = (&mut self.first[..], &mut self.second[..]);
-        let pieces = weights.chunks_mut(PIECE).zip(sums.chunks(PIECE));
+        let length = piece(weights.len());
+        let pieces = weights.chunks_mut(length).zip(sums.chunks(length));
         let pieces = pieces.map(|(weights, sums)| {
             let len = weights.len();
             // Where nothing is remembered, there is nothing to take.
@@ -151,14 +152,28 @@ impl Optimizer {
             (weights, first, second, sums)
         });
         crew::each(threads.get(), pieces, |(weights, first, second, sums)| {
-            update.apply(weights, first, second, sums);
+            update.apply_ahead(weights, first, second, sums);
         });
         Ok(())
     }
 }
 
-/// Weights that one thread moves at a time.
-const PIECE: usize = 1 << 15;
+/// Weights that one thread moves at a time, at the most.
+const PIECE: usize = 1 << 14;
+
+/// How many pieces, or a multiple of it: a number that two, four or eight threads share evenly. So each of them moves the weights whose noise it
+/// has drawn.
+const SHARES: usize = 8;
+
+/// Weights of a piece: no thread is called for a few.
+fn piece(weights: usize) -> usize {
+    let pieces = weights.div_ceil(PIECE).max(1).next_multiple_of(SHARES);
+    weights.div_ceil(pieces).max(PIECE / SHARES)
+}
+
+/// Weights that are asked for at once, while those before them are moved: the other threads have read them, and it takes a while until
+/// they are this thread's own again.
+const AHEAD: usize = 512;
 
 /// One step of a rule.
 #[derive(Clone, Copy)]
@@ -170,6 +185,24 @@ struct Update {
 }
 
 impl Update {
+    /// Part by part, and asks for the weights of the next part meanwhile.
+    fn apply_ahead(
+        self,
+        mut weights: &mut [f32],
+        mut first: &mut [f32],
+        mut second: &mut [f32],
+        sums: &[i64],
+    ) {
+        for sums in sums.chunks(AHEAD) {
+            let (now, later) = weights.split_at_mut(sums.len());
+            fetch(&later[..later.len().min(AHEAD)]);
+            let first = first.split_off_mut(..sums.len()).unwrap_or_default();
+            let second = second.split_off_mut(..sums.len()).unwrap_or_default();
+            self.apply(now, first, second, sums);
+            weights = later;
+        }
+    }
+
     fn apply(self, weights: &mut [f32], first: &mut [f32], second: &mut [f32], sums: &[i64]) {
         let (rate, unit) = (self.rate, self.unit);
         let gradient = move |sum: i64| (sum as f64 * unit) as f32;

@@ -24,6 +24,24 @@ pub(crate) fn vectorised<A, R>(argument: A, body: impl Fn(A) -> R) -> R {
     Arch::new().dispatch(Run(argument, body))
 }
 
+/// Floats of a cache line.
+pub(crate) const LINE: usize = 16;
+
+/// Asks for the cache lines of these floats: they come to the second cache, from memory or from another thread's, while something else is
+/// computed.
+#[inline(always)]
+pub(crate) fn fetch(floats: &[f32]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(machine) = pulp::core_arch::x86::Sse::try_new() {
+        for float in floats.iter().step_by(LINE) {
+            let line = std::ptr::from_ref(float).cast();
+            machine._mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(line);
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = floats;
+}
+
 /// Lengths of rows for which the squared norm is taken in floats: shorter ones gain nothing, and longer ones would lose too much.
 const QUICK: std::ops::RangeInclusive<usize> = 128..=4096;
 

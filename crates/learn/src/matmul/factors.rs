@@ -4,15 +4,13 @@ use pulp::Simd;
 
 use super::panels::{BLOCK, Panels, firsts};
 use super::strips::{STRIP, Strips};
+use crate::tensor::{LINE, fetch};
 
 /// The sums of `R` rows and `V` vectors of columns.
 pub(super) type Tile<S, const R: usize, const V: usize> = [[<S as Simd>::f32s; V]; R];
 
 /// Steps of a chain that are taken without a look at lengths.
 const CHUNK: usize = 8;
-
-/// Floats of a cache line.
-const LINE: usize = 16;
 
 /// How the sums of a tile come about: from one chain for each, or from those of several parts, which are added in their order. All rows
 /// go through one part of a panel before the next, so that it stays near.
@@ -69,18 +67,6 @@ impl Place {
         let from = (self.turn * share).min(next.len());
         &next[from..(from + share).min(next.len())]
     }
-}
-
-/// Asks for the cache line of a float: it comes to the second cache while a chain runs on.
-#[inline(always)]
-fn fetch(float: &f32) {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(machine) = pulp::core_arch::x86::Sse::try_new() {
-        let line = std::ptr::from_ref(float).cast();
-        machine._mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(line);
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = float;
 }
 
 /// One step of the chains of a tile.
@@ -188,7 +174,7 @@ impl Factors for ByRow<'_> {
         let mut next = next.chunks(stride);
         for (c, right) in chunks.iter().enumerate() {
             if let Some(lines) = next.next() {
-                lines.iter().step_by(LINE).for_each(fetch);
+                fetch(lines);
             }
             let left: [&[f32; CHUNK]; R] = std::array::from_fn(|r| &whole[r][c]);
             for k in 0..CHUNK {

@@ -3,7 +3,7 @@
 use whit_mechanism::crew;
 
 use crate::aligned::Aligned;
-use crate::tensor::vectorised;
+use crate::tensor::{fetch, vectorised};
 
 /// Columns of a full panel: three vectors of AVX-512, which with eight rows fill 24 of its 32 registers with sums.
 pub(super) const PANEL: usize = 48;
@@ -62,7 +62,10 @@ impl Panels {
         self.shape(depth, columns);
         let pack = |(first, width, panel): (usize, usize, &mut [f32])| {
             let kept = width.min(columns - first);
-            let rows = &rows[first * depth..(first + kept) * depth];
+            let (end, len) = ((first + kept) * depth, kept * depth);
+            let (rows, later) = (&rows[first * depth..end], &rows[end..]);
+            // Another thread may have changed them, and then they come from its cache.
+            fetch(&later[..later.len().min(len)]);
             vectorised(
                 panel,
                 #[inline(always)]
