@@ -309,3 +309,7 @@ mod tests;
 #[cfg(test)]
 #[path = "clipped_sum/joint_test.rs"]
 mod joint_tests;
+
+#[cfg(test)]
+#[path = "clipped_sum/worst_test.rs"]
+mod worst_tests;
