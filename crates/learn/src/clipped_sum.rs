@@ -313,3 +313,7 @@ mod joint_tests;
 #[cfg(test)]
 #[path = "clipped_sum/worst_test.rs"]
 mod worst_tests;
+
+#[cfg(test)]
+#[path = "clipped_sum/hostile_test.rs"]
+mod hostile_tests;
