@@ -309,3 +309,11 @@ mod tests;
 #[cfg(test)]
 #[path = "clipped_sum/joint_test.rs"]
 mod joint_tests;
+
+#[cfg(test)]
+#[path = "clipped_sum/worst_test.rs"]
+mod worst_tests;
+
+#[cfg(test)]
+#[path = "clipped_sum/hostile_test.rs"]
+mod hostile_tests;

@@ -2,7 +2,7 @@
 //!
 //! An example's gradient has a row for each different token that it holds: the sum of the deltas where that token stands. It
 //! is formed, in floats, at the token's first position, and these floats are what is contributed; the rest of the table is
-//! not touched. Tokens come as floats. What is no whole number of the table is its row 0: a private value may not be an error.
+//! not touched. Tokens come as floats. Fractions are cut off, and what is then no number of the table is its row 0: a private value may not be an error.
 
 use super::{Layer, Pass, Scratch, Sum, gradients};
 use crate::tensor::{sized, square_norm_upper};

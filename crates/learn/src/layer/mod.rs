@@ -159,6 +159,10 @@ pub trait Layer: Send + Sync {
     }
 
     /// Adds the contributions. An example of factor zero has finite floats everywhere (`forget` saw to it).
+    ///
+    /// In narrow floats each coordinate is summed over the examples on its own, with at most one product and one addition for each of them, and that
+    /// sum is added at its end; in wide ones products are exact, and there is one addition for each example and at most one more. [`clipped_sum`](crate::clipped_sum) counts
+    /// these roundings, and its bound does not hold for a layer with more of them.
     fn accumulate(
         &self,
         factors: &[f32],
