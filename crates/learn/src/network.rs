@@ -20,8 +20,9 @@ use crate::validate::{NetworkError, Result, check};
 /// cache and for sums of floats to be exact.
 const SLOTS: usize = 32;
 
-/// The floats of formed gradients that a micro-batch may keep: 16 MiB. Layers with more of them get fewer slots.
-const GRADIENTS_MAX: usize = 1 << 22;
+/// The floats that a micro-batch may keep on a thread, gradients, windows, activations and deltas: 16 MiB. Networks with more of them for an
+/// example get fewer slots.
+const FLOATS_MAX: usize = 1 << 22;
 
 /// Where examples come from.
 pub trait Examples: Sync {
@@ -80,13 +81,16 @@ impl Network {
         if !loss.fits(outputs) {
             return Err(NetworkError::Outputs { outputs });
         }
-        let formed: usize = layers.iter().map(|layer| layer.gradient_len()).sum();
+        let kept = layers.iter().map(|layer| {
+            let activations = layer.input_len() + layer.output_len();
+            layer.gradient_len() + layer.kept_len() + activations
+        });
+        let slots = (FLOATS_MAX / kept.sum::<usize>().max(1)).clamp(1, SLOTS);
         Ok(Self {
             loss,
             offsets,
             first,
-            slots: contribution::joint_slots(&layers)
-                .unwrap_or((GRADIENTS_MAX / formed.max(1)).clamp(1, SLOTS)),
+            slots: contribution::joint_slots(&layers).unwrap_or(slots),
             layers,
         })
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::layer::oracle::draws;
-use crate::layer::{Activation, Function, Linear};
+use crate::layer::{Activation, Conv2d, Function, Linear, Window};
 use crate::model::{Image, LayerSpec};
 
 fn refusal(layers: Vec<Box<dyn Layer>>, loss: Loss) -> Option<NetworkError> {
@@ -161,4 +161,29 @@ fn formed_gradients_limit_the_slots() {
     let layers: Vec<Box<dyn Layer>> = vec![Box::new(large), Box::new(Linear::new(2000, 2))];
     let network = Network::new(layers, Loss::CrossEntropy).expect("it fits");
     assert_eq!(network.slots(), 4);
+}
+
+/// Windows of convolutions are many times what goes in: they must not make a thread's memory as many times larger.
+#[test]
+fn what_is_kept_between_passes_limits_the_slots() {
+    let conv = |channels, filters| {
+        let window = Window {
+            height: 32,
+            width: 32,
+            channels,
+            kernel: 3,
+            stride: 1,
+            padding: 1,
+        };
+        Box::new(Conv2d::new(window, filters)) as Box<dyn Layer>
+    };
+    let layers = vec![
+        conv(3, 32),
+        conv(32, 32),
+        Box::new(Linear::new(32 * 1024, 2)),
+    ];
+    let kept = 1024 * (27 + 288);
+    let network = Network::new(layers, Loss::CrossEntropy).expect("it fits");
+    assert!((1..16).contains(&network.slots()));
+    assert!(network.slots() * kept <= FLOATS_MAX);
 }

@@ -43,6 +43,16 @@ pub enum NetworkError {
         /// Its name.
         name: &'static str,
     },
+    /// A layer of another crate that is too large to be put to the test.
+    #[error(
+        "layer {at} ({name}) is no layer of ours and too large to be put to the test, so that nothing says that it keeps examples apart"
+    )]
+    Untested {
+        /// Which layer, counted from one.
+        at: usize,
+        /// Its name.
+        name: &'static str,
+    },
     /// The loss is one of another number of outputs.
     #[error("the loss does not fit {outputs} outputs")]
     Outputs {
@@ -136,6 +146,7 @@ impl Fault for NetworkError {
             Self::Empty => "network_empty",
             Self::Shape { .. } => "layer_shape",
             Self::Size { .. } => "layer_size",
+            Self::Untested { .. } => "layer_untested",
             Self::Outputs { .. } => "loss_outputs",
             Self::MixesExamples { .. } => "mixes_examples",
             Self::Disagrees { .. } => "layer_disagrees",
@@ -153,6 +164,9 @@ impl Fault for NetworkError {
         match self {
             Self::Empty => "add a linear layer".into(),
             Self::Shape { at, gets, .. } => format!("let layer {at} take {gets} numbers"),
+            Self::Untested { .. } => format!(
+                "cut it into layers of at most {TESTED_LEN} numbers for an example, parameters included"
+            ),
             Self::Size { .. } => {
                 "give every side of a shape at least 1, and windows that fit their pictures".into()
             }
@@ -184,7 +198,8 @@ impl Fault for NetworkError {
 /// How many examples the test has.
 const EXAMPLES: usize = 5;
 
-/// Beyond this many numbers per example a layer is not put to the test, which would take longer than a user waits.
+/// Beyond this many numbers per example a layer is not put to the test, which would take longer than a user waits: one of ours is
+/// taken on its proof, and one of another crate is refused.
 const TESTED_LEN: usize = 1 << 21;
 
 /// Refuses a layer that has no size, that is seen to mix examples, or whose sums are not those of its examples.
@@ -201,7 +216,8 @@ pub(crate) fn check(layer: &dyn Layer, at: usize) -> Result<()> {
         return Err(NetworkError::Size { at, name });
     }
     if sizes.iter().sum::<usize>() > TESTED_LEN {
-        return Ok(());
+        let proven = layer.proven().map(|_| ());
+        return proven.ok_or(NetworkError::Untested { at, name });
     }
     // A public pattern of numbers, different at every place.
     let number = |at: usize| ((at * 2_654_435_761) % 1009) as f32 / 504.0 - 1.0;
@@ -297,17 +313,17 @@ mod tests {
     use crate::layer::{Dropout, Linear, Norm};
 
     /// Subtracts the mean of the batch, as batch norm does.
-    struct BatchMean;
+    struct BatchMean(usize);
 
     impl Layer for BatchMean {
         fn name(&self) -> &'static str {
             "batch_norm"
         }
         fn input_len(&self) -> usize {
-            2
+            self.0
         }
         fn output_len(&self) -> usize {
-            2
+            self.0
         }
         fn forward(&self, _: Pass, input: &[f32], output: &mut [f32], _: &mut Scratch) {
             let mean = input.iter().sum::<f32>() / input.len() as f32;
@@ -331,7 +347,7 @@ mod tests {
 
     #[test]
     fn batch_norm_is_refused_and_group_norm_suggested() {
-        let error = check(&BatchMean, 3).expect_err("it mixes examples");
+        let error = check(&BatchMean(2), 3).expect_err("it mixes examples");
         let (at, name) = (3, "batch_norm");
         assert_eq!(error, NetworkError::MixesExamples { at, name });
         assert_eq!(
@@ -363,5 +379,16 @@ mod tests {
                 name: "linear"
             })
         );
+    }
+
+    /// What cannot be tested is refused, unless it is ours.
+    #[test]
+    fn large_layers_of_others_are_refused() {
+        let refused = Err(NetworkError::Untested {
+            at: 1,
+            name: "batch_norm",
+        });
+        assert_eq!(check(&BatchMean(TESTED_LEN), 1), refused);
+        assert_eq!(check(&Dropout::new(TESTED_LEN, 0.5, 1), 1), Ok(()));
     }
 }

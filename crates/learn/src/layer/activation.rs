@@ -48,11 +48,19 @@ impl Layer for Activation {
         }
     }
 
+    fn proven(&self) -> Option<super::Proven> {
+        Some(super::Proven::here())
+    }
+
     fn input_len(&self) -> usize {
         self.len
     }
 
     fn output_len(&self) -> usize {
+        self.len
+    }
+
+    fn kept_len(&self) -> usize {
         self.len
     }
 

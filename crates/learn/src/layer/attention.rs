@@ -44,10 +44,6 @@ impl Attention {
         self.features * self.features + self.features
     }
 
-    fn kept_len(&self) -> usize {
-        4 * self.len() + self.heads * self.positions * self.positions
-    }
-
     fn parts<'a>(&self, floats: &'a mut [f32]) -> Parts<'a> {
         let (query, rest) = floats.split_at_mut(self.len());
         let (key, rest) = rest.split_at_mut(self.len());
@@ -146,6 +142,10 @@ impl Layer for Attention {
         "attention"
     }
 
+    fn proven(&self) -> Option<super::Proven> {
+        Some(super::Proven::here())
+    }
+
     fn input_len(&self) -> usize {
         self.len()
     }
@@ -170,6 +170,10 @@ impl Layer for Attention {
             forward.pack_transposed(weights, self.features, 1);
             backward.pack(weights, self.features);
         }
+    }
+
+    fn kept_len(&self) -> usize {
+        4 * self.len() + self.heads * self.positions * self.positions
     }
 
     fn forward(&self, pass: Pass, input: &[f32], output: &mut [f32], scratch: &mut Scratch) {

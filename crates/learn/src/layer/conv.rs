@@ -141,6 +141,10 @@ impl Layer for Conv2d {
         "conv2d"
     }
 
+    fn proven(&self) -> Option<super::Proven> {
+        Some(super::Proven::here())
+    }
+
     fn input_len(&self) -> usize {
         self.window.pixels() * self.window.channels
     }
@@ -155,6 +159,10 @@ impl Layer for Conv2d {
 
     fn gradient_len(&self) -> usize {
         self.param_len()
+    }
+
+    fn kept_len(&self) -> usize {
+        self.positions() * self.window.size()
     }
 
     fn prepare(&self, params: &[f32], prepared: &mut Prepared) {

@@ -70,6 +70,10 @@ impl Layer for Dropout {
         "dropout"
     }
 
+    fn proven(&self) -> Option<super::Proven> {
+        Some(super::Proven::here())
+    }
+
     fn input_len(&self) -> usize {
         self.len
     }

@@ -40,6 +40,10 @@ impl Layer for Embedding {
         "embedding"
     }
 
+    fn proven(&self) -> Option<super::Proven> {
+        Some(super::Proven::here())
+    }
+
     fn input_len(&self) -> usize {
         self.positions
     }
@@ -132,8 +136,12 @@ impl Layer for Embedding {
             }
             // Each entry's sum over this micro-batch is formed on its own, one chain over the examples, and then added.
             Sum::Narrow(out) => {
-                if scratch.places.len() != self.entries {
-                    scratch.places = vec![NONE; self.entries];
+                scratch.places.resize(self.entries, NONE);
+                // None is left of the micro-batch before; but one that ended in a panic may have left some.
+                for &token in scratch.indices[..input.len()].iter() {
+                    if let Some(place) = scratch.places.get_mut(token as usize) {
+                        *place = NONE;
+                    }
                 }
                 let (places, sums) = (&mut scratch.places, &mut scratch.work);
                 sums.clear();

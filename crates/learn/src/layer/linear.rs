@@ -75,6 +75,10 @@ impl Layer for Linear {
         "linear"
     }
 
+    fn proven(&self) -> Option<super::Proven> {
+        Some(super::Proven::here())
+    }
+
     fn input_len(&self) -> usize {
         self.inputs * self.positions
     }

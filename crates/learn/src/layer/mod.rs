@@ -103,10 +103,25 @@ pub enum Sum<'a> {
     Wide(&'a mut [f64]),
 }
 
+/// What only layers of this crate have.
+#[derive(Clone, Copy, Debug)]
+pub struct Proven(());
+
+impl Proven {
+    pub(crate) fn here() -> Self {
+        Self(())
+    }
+}
+
 /// One layer. All slices hold whole examples; the number of examples follows from their length.
 pub trait Layer: Send + Sync {
     /// The name that a plan uses.
     fn name(&self) -> &'static str;
+
+    /// Is its proof beside its code? A layer of another crate cannot say so: it is put to the test, and refused if it is too large for that.
+    fn proven(&self) -> Option<Proven> {
+        None
+    }
 
     /// Floats per example that go in.
     fn input_len(&self) -> usize;
@@ -121,6 +136,11 @@ pub trait Layer: Send + Sync {
 
     /// Floats per example that are kept because gradients are formed: what a micro-batch's memory depends on.
     fn gradient_len(&self) -> usize {
+        0
+    }
+
+    /// Floats per example that are kept from forward to backward, beside what goes in and comes out.
+    fn kept_len(&self) -> usize {
         0
     }
 

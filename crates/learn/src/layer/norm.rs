@@ -90,6 +90,10 @@ impl Layer for Norm {
         }
     }
 
+    fn proven(&self) -> Option<super::Proven> {
+        Some(super::Proven::here())
+    }
+
     fn input_len(&self) -> usize {
         self.len()
     }
@@ -104,6 +108,10 @@ impl Layer for Norm {
 
     fn gradient_len(&self) -> usize {
         self.param_len()
+    }
+
+    fn kept_len(&self) -> usize {
+        self.len()
     }
 
     fn forward(&self, pass: Pass, input: &[f32], output: &mut [f32], scratch: &mut Scratch) {

@@ -68,6 +68,10 @@ impl Layer for Pool {
         }
     }
 
+    fn proven(&self) -> Option<super::Proven> {
+        Some(super::Proven::here())
+    }
+
     fn input_len(&self) -> usize {
         self.window.pixels() * self.window.channels
     }

@@ -53,6 +53,10 @@ macro_rules! moves {
                 $name
             }
 
+            fn proven(&self) -> Option<super::Proven> {
+                Some(super::Proven::here())
+            }
+
             fn input_len(&self) -> usize {
                 self.channels * self.pixels
             }
