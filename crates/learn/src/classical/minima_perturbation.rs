@@ -196,7 +196,7 @@ impl MinimaPerturbationPlan {
         let whole = budget.epsilon().value();
         let taken = round::add_up(whole * OUTPUT_SHARE, curved);
         let left = round::sub_down(whole, taken) * (1.0 - ROUNDING);
-        let range = "so large that a quarter over it (for more than two classes, one) is well below epsilon";
+        let range = "so large that the logarithm of 1 and a quarter over it (for more than two classes, one over it) is well below epsilon";
         within("penalty", penalty, left >= whole / 64.0, range)?;
         let noise = noise(classes, left, budget.delta())?;
         let epsilon_of_minimum = &exact(left)? + &exact(curved)?;
