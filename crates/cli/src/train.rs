@@ -28,7 +28,7 @@ use crate::{Format, query, table, train_fit, train_search};
 /// [plan] how examples are drawn, how far each one's gradient is clipped and how much noise is added, or which epsilon to keep, and
 /// [optimizer] what becomes of the noisy sums. Loss and accuracy are shown of the public data in [test], and of nothing else.
 ///
-/// Classical models (kind naive_bayes, linear_regression, k_means, pca, forest, boosted_stumps) are fitted at once: [bounds] says where the values of
+/// Classical models (kind naive_bayes, linear_regression, k_means, pca, forest, boosted_stumps, minima_perturbation) are fitted at once: [bounds] says where the values of
 /// each column lie, and [plan] has an epsilon and a delta, which may be 0. They become model.json and card.md.
 ///
 /// With --dry-run no row is read, at most the header of a file: the plan is checked and priced, and for a private table of a catalog it is told what would be charged and whether there

@@ -1,7 +1,7 @@
 //! How good classical models are at the same epsilon, beside diffprivlib's.
 //!
 //! Run with `./bench classical`, which installs the peer; data sets are read below `WHIT_DATA`. Both sides get the same rows and the same declared bounds, and the mean of several fits is measured on rows that neither
-//! was fitted to. `./bench classical adult` measures tasks whose name holds that word only. `./bench classical ours` measures without the peer.
+//! was fitted to. `./bench classical adult` measures tasks whose name holds that word only, `./bench classical 10` that epsilon only. `./bench classical ours` measures without the peer.
 
 #![expect(
     clippy::disallowed_methods,
@@ -40,8 +40,6 @@ struct Task {
     /// For each feature that is one of so many categories.
     #[serde(default)]
     categories: Vec<Option<usize>>,
-    /// How long examples are in L2 and in L1, for logistic regression; else as long as they can be.
-    norms: Option<[f64; 2]>,
 }
 
 #[derive(Deserialize)]
@@ -111,15 +109,9 @@ impl Task {
                     .map(AnyPlan::BoostedStumps)
             }
             ("minima_perturbation", Some(Label::Classes(classes))) => {
-                let mut objective = Penalised::fitting(self.bounds.len(), *classes, budget);
-                if let Some([l2, l1]) = self.norms {
-                    objective.norm = if budget.delta() == Delta::ZERO {
-                        l1
-                    } else {
-                        l2
-                    };
-                }
-                MinimaPerturbationPlan::new(self.domains(), *classes, objective, budget)
+                let domains = self.domains();
+                let objective = Penalised::fitting(&domains, *classes, budget);
+                MinimaPerturbationPlan::new(domains, *classes, objective, budget)
                     .map(|plan| AnyPlan::MinimaPerturbation(Box::new(plan)))
             }
             (other, _) => panic!("no model of kind {other}"),
@@ -231,7 +223,7 @@ fn shown(found: Option<Found>) -> String {
     })
 }
 
-fn run(folder: &Path, name: &str, with_peer: bool) {
+fn run(folder: &Path, name: &str, epsilons: &[f64], with_peer: bool) {
     let text = std::fs::read_to_string(folder.join(format!("{name}.json"))).expect("prepared");
     let task: Task = serde_json::from_str(&text).expect("a task");
     let data =
@@ -242,7 +234,7 @@ fn run(folder: &Path, name: &str, with_peer: bool) {
     let plain = plain.map_or("-".into(), |text| {
         format!("{:.4}", text.trim().parse::<f64>().unwrap_or(f64::NAN))
     });
-    for epsilon in EPSILONS {
+    for &epsilon in epsilons {
         let [pure, gaussian] = [0.0, DELTA].map(|delta| task.ours(&data, &test, epsilon, delta));
         let seeds = SEEDS.to_string();
         let theirs = with_peer
@@ -280,7 +272,15 @@ fn main() {
         .filter(|word| !word.starts_with("--"))
         .collect();
     let with_peer = !words.iter().any(|word| word == "ours");
-    let only: Vec<&String> = words.iter().filter(|word| *word != "ours").collect();
+    let numbers: Vec<f64> = words.iter().flat_map(|word| word.parse()).collect();
+    let epsilons = EPSILONS.iter().copied();
+    let epsilons: Vec<f64> = epsilons
+        .filter(|epsilon| numbers.is_empty() || numbers.contains(epsilon))
+        .collect();
+    let only: Vec<&String> = words
+        .iter()
+        .filter(|word| *word != "ours" && word.parse::<f64>().is_err())
+        .collect();
     let folder =
         PathBuf::from(std::env::var_os("WHIT_PEER_DATA").expect("./bench classical says where"));
     if !folder.join("tasks.json").exists() {
@@ -298,7 +298,7 @@ fn main() {
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     for name in names {
         if only.iter().all(|word| name.contains(word.as_str())) {
-            run(&folder, &name, with_peer);
+            run(&folder, &name, &epsilons, with_peer);
         }
     }
 }

@@ -8,6 +8,7 @@
 //! groups = 27            # may be left out: channels in so many groups, each of which gets mean 0 and variance 1
 //! mirror = "mean"        # may be left out: the mean of a picture's features and of its mirror image's; [81, 7, 7] becomes [81, 7, 4]
 //! colours = "opponent"   # may be left out: red, green and blue become brightness and two differences first
+//! deskew = "moments"     # may be left out: each picture is set upright first, as its own moments say
 //! ```
 //!
 //! It is applied to private and to public data alike, one example at a time, and needs no privacy of its own: see [`crate::scatter`]. An example whose features
@@ -17,6 +18,7 @@
 //! matters in half as many numbers. Of `C` columns, `2^J` pixels apart from the first pixel on, those on the right stand for both halves: of a picture of 32 columns and its mirror image they
 //! have seen 16, 20, 24, 28 and 15, 11, 7, 3, evenly over the whole. Those on the left have seen the same with a gap in the middle, and are left out.
 
+mod deskew;
 mod planes;
 
 use std::num::NonZeroUsize;
@@ -26,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::scatter::{SIDE_MAX, Scattering};
+use deskew::deskew;
 use planes::{average_right, mirror, opponent};
 use whit_mechanism::crew;
 
@@ -48,6 +51,9 @@ pub struct Features {
     /// `"opponent"`: planes of red, green and blue are turned into brightness, red against green, and both against blue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub colours: Option<String>,
+    /// `"moments"`: each picture is set upright and to the middle, by its own slant and centre.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deskew: Option<String>,
 }
 
 /// So many examples are mapped at once, so that what they need on the way stays small. No number depends on it.
@@ -110,6 +116,12 @@ impl Features {
     /// Maps some examples, each by itself: nothing here looks from one to another.
     fn block(&self, map: &Map, examples: &[f32], out: &mut [f32]) -> Result<()> {
         let mut pictures = examples.to_vec();
+        if self.deskew.is_some() {
+            let each = pictures.chunks_exact_mut(map.pixels);
+            crew::each(map.threads.get(), each, |picture| {
+                deskew(picture, map.plane, map.width);
+            });
+        }
         if self.colours.is_some() {
             pictures.chunks_exact_mut(map.pixels).for_each(opponent);
         }
@@ -142,6 +154,10 @@ impl Features {
             Some(_) => " of opponent colours",
             None => "",
         };
+        let deskew = match self.deskew {
+            Some(_) => ", each picture set upright by its own moments",
+            None => "",
+        };
         let mirror = match self.mirror {
             Some(_) => ", the mean over a picture and its mirror image",
             None => "",
@@ -151,7 +167,7 @@ impl Features {
             None => String::new(),
         };
         format!(
-            "{}{colours} with {levels} levels and {angles} angles{mirror}{groups}, fixed and public; the model takes its outcome, not pictures",
+            "{}{colours} with {levels} levels and {angles} angles{deskew}{mirror}{groups}, fixed and public; the model takes its outcome, not pictures",
             self.kind
         )
     }
@@ -184,6 +200,8 @@ impl Features {
         word("mirror", mirror, "mean", "\"mean\", or nothing")?;
         let colours = self.colours.as_ref();
         word("colours", colours, "opponent", "\"opponent\", or nothing")?;
+        let deskew = self.deskew.as_ref();
+        word("deskew", deskew, "moments", "\"moments\", or nothing")?;
         let shape: [usize; 3] = examples.try_into().map_err(|_| Error::NoPictures {
             shape: examples.to_vec(),
         })?;
@@ -346,7 +364,7 @@ mod tests {
         let grey = map.shape(&[1, 8, 8]).expect_err("refused");
         assert_eq!(grey.code(), "no_colours");
         assert!(grey.suggestion().contains("[3, 32, 32]"));
-        for wrong in ["colours = 'yuv'", "mirror = 'both'"] {
+        for wrong in ["colours = 'yuv'", "mirror = 'both'", "deskew = 'yes'"] {
             let wrong = features(&format!("kind = 'scattering'\n{wrong}"));
             assert_eq!(wrong.check().expect_err("refused").code(), "plan_word");
         }
@@ -370,6 +388,59 @@ mod tests {
         let last = of(&pixels[(count - 1) * 192..], 1);
         let [a, b] = [whole.example(count - 1), last.example(0)].map(|x| x.expect("not empty"));
         assert_eq!(a.features, b.features);
+    }
+
+    /// With blank, level, endless and huge pictures among them: each has the features that it has alone, on any number of threads.
+    #[test]
+    fn upright_pictures_are_of_each_example_alone() {
+        let text = "kind = 'scattering'\nlevels = 1\nangles = 2\ngroups = 3\ndeskew = 'moments'";
+        let map = features(text);
+        assert_eq!(
+            (map.check(), map.shape(&[1, 8, 8])),
+            (Ok(()), Ok(vec![3, 4, 4]))
+        );
+        assert!(map.words().contains("set upright"));
+        let count = BLOCK + 5;
+        let mut pixels: Vec<f32> = (0..count * 64).map(|at| (at * at % 257) as f32).collect();
+        for (row, value) in [(1, 0.0), (2, f32::NAN), (3, f32::INFINITY), (4, 3e38)] {
+            pixels[row * 64..][..20].fill(value);
+            pixels[row * 64 + 20..][..44].fill(0.0);
+        }
+        pixels[5 * 64..][..64].fill(0.0);
+        pixels[5 * 64 + 16..][..8].fill(1.0);
+        let of = |pixels: &[f32], threads: usize| {
+            let labels = vec![0; pixels.len() / 64];
+            let data = Dataset::with_classes(vec![1, 8, 8], pixels.to_vec(), labels, 2);
+            let threads = NonZeroUsize::new(threads).expect("not zero");
+            map.of(data.expect("fits"), threads).expect("pictures")
+        };
+        let [one, two] = [1, 2].map(|threads| of(&pixels, threads));
+        let reversed: Vec<f32> = pixels.chunks(64).rev().flatten().copied().collect();
+        let reversed = of(&reversed, 2);
+        for row in 0..count {
+            let alone = of(&pixels[row * 64..][..64], 1);
+            let found = [
+                one.example(row),
+                two.example(row),
+                reversed.example(count - 1 - row),
+                alone.example(0),
+            ];
+            let bits = found.map(|example| {
+                let features = example.map(|example| example.features);
+                features.map(|x| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>())
+            });
+            assert!(bits.iter().all(|other| other == &bits[0]), "{row}");
+        }
+        let is_empty = [1, 2, 3, 4, 5].map(|row| one.example(row).is_none());
+        assert_eq!(is_empty, [false, true, true, true, false]);
+        // It does something.
+        let plain = features("kind = 'scattering'\nlevels = 1\nangles = 2\ngroups = 3");
+        let data = Dataset::with_classes(vec![1, 8, 8], pixels[..64].to_vec(), vec![0], 2);
+        let plain = plain
+            .of(data.expect("fits"), NonZeroUsize::MIN)
+            .expect("pictures");
+        let [plain, upright] = [&plain, &one].map(|data| data.example(0).expect("not empty"));
+        assert_ne!(plain.features, upright.features);
     }
 
     #[test]

@@ -144,6 +144,18 @@ impl Classical for AnyPlan {
 }
 
 impl AnyModel {
+    /// Do its parts fit each other, so that it can say something of any example? Those of the kinds that are not named are looked at side by side.
+    pub(super) fn is_whole(&self) -> bool {
+        match self {
+            Self::Forest(model) => model.is_whole(),
+            Self::BoostedStumps(model) => model.is_whole(),
+            Self::MinimaPerturbation(model) => model.is_whole(),
+            Self::NaiveBayes(_) | Self::LinearRegression(_) | Self::KMeans(_) | Self::Pca(_) => {
+                true
+            }
+        }
+    }
+
     /// What it says of an example with these features.
     pub fn predict(&self, features: &[f32]) -> Prediction {
         match self {

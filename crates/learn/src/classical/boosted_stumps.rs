@@ -447,6 +447,18 @@ pub struct BoostedStumps {
 }
 
 impl BoostedStumps {
+    /// Do its parts fit each other? A file may say anything.
+    pub(super) fn is_whole(&self) -> bool {
+        let mut each = self.domains.iter().zip(&self.functions);
+        let fits = |(domain, function): (&Domain, &Vec<Vec<f64>>)| {
+            domain.is_whole() && function.len() == domain.bins()
+        };
+        self.classes >= 2
+            && self.base.len() == scores_of(self.classes)
+            && self.domains.len() == self.functions.len()
+            && each.all(fits)
+    }
+
     /// The class with the largest score; the first of several. Features that are missing are not looked at.
     pub fn predict(&self, features: &[f32]) -> u32 {
         let scores = self.scores(features);

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use whit_core::{Delta, Entropy, Ratio, Secret};
 use whit_mechanism::Release;
 
-use super::decision_tree::{Counts, Histogram, Tree, first_of_largest};
+use super::decision_tree::{Counts, DEPTH_MAX, Histogram, Tree, first_of_largest};
 use super::domain::{Domain, bins_max};
 use super::interval::{UNIT, UNIT_BITS};
 use super::noisy_sums::{NoisySums, Reach, sum};
@@ -29,8 +29,6 @@ use crate::payment::Payment;
 
 /// More trees leave nothing for each.
 const TREES_MAX: usize = 1000;
-/// Deeper trees have more leaves than there are sums.
-const DEPTH_MAX: usize = 16;
 
 /// How many trees, how deep, and what they look at.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -275,6 +273,13 @@ pub struct DecisionForest {
 }
 
 impl DecisionForest {
+    /// Do its parts fit each other? A file may say anything.
+    pub(super) fn is_whole(&self) -> bool {
+        let fits = |tree: &Tree| tree.is_whole(&self.domains, self.classes as usize);
+        let domains = self.domains.iter().all(|domain| domain.is_whole());
+        domains && !self.trees.is_empty() && self.trees.iter().all(fits)
+    }
+
     /// The class with the largest share; the first of several. Features that are missing count as zero.
     pub fn predict(&self, features: &[f32]) -> u32 {
         first_of_largest(&self.shares(features)) as u32

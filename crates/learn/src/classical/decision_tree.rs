@@ -7,6 +7,9 @@ use super::domain::Domain;
 /// Sides with fewer examples than this many deviations of their noise are not split off.
 const DEVIATIONS: f64 = 2.0;
 
+/// Deeper trees have more leaves than there are sums.
+pub(super) const DEPTH_MAX: usize = 16;
+
 /// A tree of which all leaves are equally deep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Tree {
@@ -34,6 +37,21 @@ impl Tree {
             node = 2 * node + usize::from(right);
         }
         node
+    }
+
+    /// Do its parts fit each other, and the features of these domains and so many classes? A file may say anything.
+    pub(super) fn is_whole(&self, domains: &[Domain], classes: usize) -> bool {
+        let splits_fit = |(depth, level): (usize, &Vec<Option<Split>>)| {
+            let fits = |split: &Split| {
+                let domain = domains.get(split.feature);
+                domain.is_some_and(|domain| domain.bins() == split.right.len())
+            };
+            level.len() == 1 << depth && level.iter().flatten().all(fits)
+        };
+        self.levels.len() <= DEPTH_MAX
+            && self.levels.iter().enumerate().all(splits_fit)
+            && self.shares.len() == 1 << self.levels.len()
+            && self.shares.iter().all(|shares| shares.len() == classes)
     }
 }
 

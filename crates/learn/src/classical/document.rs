@@ -1,7 +1,7 @@
 //! A fitted model as a file: JSON that says what it is, what was promised about it, what its features are, and its numbers.
 //!
 //! ```json
-//! { "format": "whit classical model", "version": 1,
+//! { "format": "whit classical model", "version": 2,
 //!   "promise": { "epsilon": 1.0, "delta": 1e-6, "relation": "add_remove", "unit": "example", "event": "7a0c…" },
 //!   "columns": ["age"], "categories": {}, "classes": ["no", "yes"],
 //!   "model": { "kind": "naive_bayes", … } }
@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 
 /// What such files say they are.
 const FORMAT: &str = "whit classical model";
-/// Raised when a reader of this one could misread the next.
-const VERSION: u32 = 1;
+/// Raised when a reader of this one could misread the next: since 2, numbers of logistic regression are places from -1/2 to 1/2.
+const VERSION: u32 = 2;
 
 /// A model, and what is public about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,21 +73,22 @@ impl Document {
         serde_json::to_string_pretty(self).expect("plain data") + "\n"
     }
 
-    /// The model of a file. Refused if it is none, or of a later version.
+    /// The model of a file. Refused if it is none, of another version, or has parts that do not fit each other.
     pub fn from_json(text: &str) -> Result<Self> {
-        let passes = "the model.json of a classical model, of version 1";
+        let passes = "the model.json of a classical model, of version 2";
         let other = |given: String| Error::Word {
             field: "model",
             given,
             passes,
         };
         let read: Self = serde_json::from_str(text).map_err(|error| other(error.to_string()))?;
-        match read.format == FORMAT && read.version == VERSION {
+        if read.format != FORMAT || read.version != VERSION {
+            let given = format!("{} of version {}", read.format, read.version);
+            return Err(other(given));
+        }
+        match read.model.is_whole() {
             true => Ok(read),
-            false => Err(other(format!(
-                "{} of version {}",
-                read.format, read.version
-            ))),
+            false => Err(other("a model whose parts do not fit each other".into())),
         }
     }
 
@@ -110,5 +111,139 @@ impl Document {
     pub fn class_name(&self, class: u32) -> Option<&str> {
         let names = self.classes.as_ref()?.names()?;
         names.get(class as usize).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classical::doubt::{fitted, nasty, seed};
+    use crate::data::Dataset;
+    use serde_json::{Value, json};
+    use whit_core::{Fault, Secret};
+    use whit_testkit::SeededBits;
+
+    const KINDS: [&str; 6] = [
+        "naive_bayes",
+        "k_means\"\nclusters = 3\nrounds = 2\n#",
+        "pca\"\ncomponents = 1\n#",
+        "forest\"\ntrees = 2\ndepth = 2\nbins = 5\n#",
+        "boosted_stumps\"\nepochs = 2\nbins = 5\n#",
+        "minima_perturbation",
+    ];
+
+    /// A model of some numbers of three classes, as a file holds it.
+    fn document(kind: &str, bits: &mut SeededBits) -> Document {
+        let text = format!(
+            "[data]\npath = 'x.npy'\nlabel = 'y.npy'\nshape = [2]\nclasses = 3\n[bounds]\nfeatures = [-1, 1]\n\
+             [model]\nkind = \"{kind}\"\n[plan]\nepsilon = 1.0\ndelta = 1e-6"
+        );
+        let recipe: FitRecipe = toml::from_str(&text).expect("a plan");
+        let plan = recipe.plan(None).expect("a price");
+        let features = (0..200).flat_map(|_| nasty(bits, 2)).collect();
+        let labels = (0..200).map(|row| row % 3).collect();
+        let data = Dataset::with_classes(vec![2], features, labels, 3).expect("fits");
+        let model = fitted(&plan, &Secret::new(data), 820);
+        let promise = Promise {
+            epsilon: 1.0,
+            delta: 1e-6,
+            relation: Neighbours::AddRemove,
+            unit: "example".into(),
+            event: String::new(),
+        };
+        Document::new(&recipe, promise, model)
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_says_the_same() {
+        let mut bits = SeededBits::new(seed(821));
+        for kind in KINDS {
+            let written = document(kind, &mut bits);
+            let read = Document::from_json(&written.to_json()).expect("a model");
+            assert_eq!(read.promise, written.promise);
+            for _ in 0..50 {
+                let example = nasty(&mut bits, 2);
+                match (read.predict(&example), written.predict(&example)) {
+                    // Numbers of JSON are read to within a unit in the last place.
+                    (Prediction::Place(one), Prediction::Place(other)) => {
+                        assert!((one[0] - other[0]).abs() <= 1e-12 * other[0].abs());
+                    }
+                    (one, other) => assert_eq!(one, other),
+                }
+            }
+            // What is missing is nothing to stop at.
+            let _ = read.predict(&[]);
+        }
+    }
+
+    /// Whatever is taken out of a model or put in its place, it is refused, or says something of any example.
+    #[test]
+    fn models_whose_parts_do_not_fit_are_refused() {
+        let mut bits = SeededBits::new(seed(822));
+        let mut refusals = 0;
+        for kind in KINDS {
+            let whole: Value =
+                serde_json::from_str(&document(kind, &mut bits).to_json()).expect("JSON");
+            let mut places = Vec::new();
+            visit(&whole["model"], String::from("/model"), &mut places);
+            for place in places {
+                for spoil in [json!(0), json!(70_000), json!([]), Value::Null] {
+                    let mut other = whole.clone();
+                    let part = other.pointer_mut(&place).expect("found before");
+                    *part = match spoil.is_null() {
+                        true => shorter(part),
+                        false => spoil,
+                    };
+                    match Document::from_json(&other.to_string()) {
+                        Ok(read) => {
+                            let _ = read.predict(&nasty(&mut bits, 2));
+                            let _ = read.predict(&[]);
+                        }
+                        Err(error) => {
+                            assert_eq!(error.code(), "plan_word");
+                            refusals += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert!(refusals > 100, "{refusals}");
+        let mut later: Value =
+            serde_json::from_str(&document("naive_bayes", &mut bits).to_json()).expect("JSON");
+        later["version"] = json!(VERSION + 1);
+        let refused = Document::from_json(&later.to_string()).expect_err("of a later version");
+        assert!(
+            refused
+                .to_string()
+                .contains(&format!("version {}", VERSION + 1)),
+            "{refused}"
+        );
+    }
+
+    /// All parts of a value, by their pointers.
+    fn visit(value: &Value, at: String, places: &mut Vec<String>) {
+        match value {
+            Value::Array(list) => {
+                // The first and the last stand for all.
+                for index in [0, list.len().saturating_sub(1)] {
+                    if let Some(part) = list.get(index) {
+                        visit(part, format!("{at}/{index}"), places);
+                    }
+                }
+            }
+            Value::Object(map) => map
+                .iter()
+                .for_each(|(name, part)| visit(part, format!("{at}/{name}"), places)),
+            _ => {}
+        }
+        places.push(at);
+    }
+
+    fn shorter(value: &Value) -> Value {
+        let mut value = value.clone();
+        if let Some(list) = value.as_array_mut() {
+            list.pop();
+        }
+        value
     }
 }

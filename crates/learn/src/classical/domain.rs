@@ -43,6 +43,11 @@ impl Domain {
         Ok(Self { kind, bins: count })
     }
 
+    /// Is it one that could have been made? A file may say anything.
+    pub(super) fn is_whole(self) -> bool {
+        (1..=BINS_MAX).contains(&self.bins)
+    }
+
     /// How many bins there are.
     pub fn bins(self) -> usize {
         self.bins
@@ -53,10 +58,10 @@ impl Domain {
         matches!(self.kind, Kind::Numbers(_))
     }
 
-    /// Where a number lies, from 0 at the lower end to `2^18` at the upper; nothing for a category.
-    pub(super) fn share(self, value: f32) -> Option<i64> {
+    /// Where a number lies, from `-2^18` at the lower end to `2^18` at the upper; nothing for a category.
+    pub(super) fn place(self, value: f32) -> Option<i64> {
         match self.kind {
-            Kind::Numbers(interval) => Some((interval.units(value) + UNIT) / 2),
+            Kind::Numbers(interval) => Some(interval.units(value)),
             Kind::Categories => None,
         }
     }
@@ -123,9 +128,9 @@ mod tests {
         let seen = [-1.0, 0.0, 0.4, 1.0, 2.0, 7.0].map(|value| categories.bin(value));
         assert_eq!(seen, [0, 0, 0, 1, 2, 2]);
         assert!(numbers.is_ordered() && !categories.is_ordered());
-        let shares = [0.0, 2.0, 4.0, 6.0, 9.0].map(|value| numbers.share(value));
-        assert_eq!(shares, [0, 0, UNIT / 2, UNIT, UNIT].map(Some));
-        assert_eq!(categories.share(1.0), None);
+        let places = [0.0, 2.0, 4.0, 6.0, 9.0].map(|value| numbers.place(value));
+        assert_eq!(places, [-UNIT, -UNIT, 0, UNIT, UNIT].map(Some));
+        assert_eq!(categories.place(1.0), None);
         assert_eq!(bins_max(&[numbers, categories]), 4);
     }
 

@@ -161,7 +161,7 @@ pub struct ModelSection {
     pub centre: Option<Vec<f64>>,
     /// What components are about (`pca`), `mean` or `centre`; else `mean`, which is released as well.
     pub about: Option<Origin>,
-    /// How far they are at most (`pca`); else as far as the corners of the bounds. How long they are at most (`minima_perturbation`), where each number is its share of its bounds and each category 1; else as long as they can be.
+    /// How far they are at most (`pca`); else as far as the corners of the bounds. How long they are at most (`minima_perturbation`), where each number is its place between its bounds, from -1/2 to 1/2, and each category 1; else as long as they can be.
     pub norm: Option<f64>,
     /// How many trees (`forest`); else 4.
     pub trees: Option<usize>,
@@ -175,7 +175,7 @@ pub struct ModelSection {
     pub leaves: Option<usize>,
     /// By which share of a step scores move (`boosted_stumps`); else 0.8.
     pub rate: Option<f64>,
-    /// How strongly weights are held at zero (`minima_perturbation`); else so that it costs half of epsilon.
+    /// How strongly weights are held at zero (`minima_perturbation`); else so that it costs three tenths of epsilon, or less.
     pub penalty: Option<f64>,
     /// Into how many bins a number's bounds are cut (`forest`, `boosted_stumps`); else 32.
     pub bins: Option<usize>,
@@ -299,7 +299,7 @@ impl FitRecipe {
             }
             Kind::MinimaPerturbation => {
                 let (domains, classes) = (self.domains(width)?, self.classes()?);
-                let fitting = Penalised::fitting(domains.len(), classes, budget);
+                let fitting = Penalised::fitting(&domains, classes, budget);
                 let objective = Penalised {
                     norm: model.norm.unwrap_or(fitting.norm),
                     penalty: model.penalty.unwrap_or(fitting.penalty),

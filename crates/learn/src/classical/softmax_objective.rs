@@ -3,13 +3,14 @@
 //!   the second against the first; `K` scores for more. `J(θ) = Σ ℓ(θ; x, y) + Λ/2 ‖θ‖² + ⟨b, θ⟩`, where `ℓ` is the logistic loss (of the softmax of scores) and `b` noise. Its gradient is `Σ (p - y) xᵀ + Λθ + b`.
 //! **Claim.** [`SoftmaxObjective::minimum`] ends, and gives a `θ` with `‖∇J(θ)‖ <= γ` for the real gradient at the floats `θ`.
 //! **Proof.** *Of what it gives.* It is what [`verified`](SoftmaxObjective::verified) has passed, which bounds all that differs between the real gradient and the computed one. Weights are multiples of `2^-48`, so that scores are
-//!   summed exactly in 128 bits and rounded once: with `u = 2^-53`, a score `s` is off by at most `2u|s|`. Probabilities move at most half as far as the largest move of a score, and are off by `(2K + 40)u` more for exponentials (4 ulps),
-//!   their sum and quotient. Each residual is then rounded to `2^-60`, and its products with integers are summed exactly in 128 bits. Features are at most 1 long, so what the sum is off is no more than the sum over examples of `√C`
+//!   summed exactly in 128 bits, and so is how far each is below the largest, `d <= 0`, which is rounded once. With `u = 2^-53`, `exp(d)` is off by `u |d| exp(d) <= u/e` for that and by `8u exp(d)` for the exponential (4 ulps). Their sum `T` is at least 1, and off by
+//!   `((K - 1)/e + (8 + K) T) u`. So a quotient is off by less than `(2K + 40)u`, whatever the scores are, if the products of `u` with itself are counted, too. Each residual is then rounded to `2^-60`, which is less than `u`, and its products with integers are summed exactly in 128 bits. Features are at most 1 long, so what the sum is off is no more than the sum over examples of `√C`
 //!   times what one residual is off. The sum, `Λθ` and `b` are each rounded once and added with two roundings: `4u` of their sizes. What is off is added to the norm of what was computed, with a thousandth more for its own roundings.
 //!   *That it ends.* After Newton's steps, which are only there to be fast, it takes steps `s = g/β` along verified gradients, `β = Λ + n/2`, which bounds the second derivative. With `g` off by `e`, and with it what `β` makes of the rounding
 //!   of `θ`: `J(θ - s) <= J(θ) - ⟨∇J, s⟩ + β‖s‖²/2 = J(θ) - (‖∇J‖² - ‖βs - ∇J‖²)/2β <= J(θ) - (‖∇J‖² - e²)/2β`. So while `‖∇J‖ >= 2e` it falls by at least `3e²/2β`, and it is bounded from below: after finitely many steps `‖∇J‖ < 2e`,
-//!   and what is verified is at most `4e`. With `m` weights below 32 and `γ = 2^-20 Λ` that is at most `γ` while `(n/2 + Λ) √m 2^-49 + n √C (‖θ‖ + K + 20) 2^-51 <= 2^-22 Λ`: for a million examples, a hundred weights and
-//!   `Λ >= 0.2`, or `2^26` examples and `Λ >= 10`. ∎
+//!   and what is verified is at most `4.004e`. That is at most `γ`, which is `2^-20 max(Λ, 1)` less `√m 2^-40`, if `e <= 0.99 2^-22 max(Λ, 1)`. The parts of `e` are `n √C (2K + 41) u` for residuals; `8u √m (n + ‖b‖)` for sums, since `Λ‖θ‖` is about `n + ‖b‖` at most where the gradient is short; and
+//!   `(Λ + n/2)(√m 2^-49 + u ‖θ‖)` for the rounding of weights, where `‖θ‖ <= 2‖b‖/Λ + √(2 n ln K/Λ)`, since `J(θ) <= J(0) = n ln K`. That is so for a million examples of two classes, a hundred weights, noise of a length up to 100 and `Λ >= 1/4` (the sum is `2.0e-7`, of `2.3e-7`), and for `2^18` examples,
+//!   noise up to 30 and `Λ >= 1/30`. ∎
 
 use whit_core::round;
 
@@ -100,23 +101,17 @@ impl SoftmaxObjective<'_> {
         found.iter_mut().for_each(|odds| *odds /= total);
     }
 
-    /// For each example its features, its residuals `p - y` and its probabilities. Gives the sum over examples of what probabilities are off, if `score` rounds each score once.
+    /// For each example its features, its residuals `p - y` and its probabilities. `score` adds scores to zeros, that of the first of two classes, which stays zero, among them; or what they are less the largest.
     fn residuals(
         &self,
         mut score: impl FnMut(Features<'_>, &mut [f64]),
         mut each: impl FnMut(Features<'_>, &[f64], &[f64]),
-    ) -> f64 {
+    ) {
         let mut found = vec![0.0; self.classes];
         let mut residual = vec![0.0; self.scores];
-        let mut off = 0.0;
         for (row, class) in self.rows.rows() {
-            // The score of the first of two classes is zero.
             found.fill(0.0);
-            score(row, &mut found[self.classes - self.scores..]);
-            let largest = found
-                .iter()
-                .fold(0.0_f64, |most, score| most.max(score.abs()));
-            off += (2.0 * largest + (2 * self.classes + 40) as f64) * U;
+            score(row, &mut found);
             Self::probabilities(&mut found);
             residual.copy_from_slice(&found[self.classes - self.scores..]);
             // With one score the first class has none.
@@ -126,7 +121,6 @@ impl SoftmaxObjective<'_> {
             }
             each(row, &residual, &found);
         }
-        off
     }
 
     /// The gradient with its proof.
@@ -135,20 +129,22 @@ impl SoftmaxObjective<'_> {
         let fine = f64::from(RESIDUAL_BITS).exp2();
         let whole = |w: &f64| (w.clamp(-WEIGHT_END, WEIGHT_END) * grid()) as i128;
         let whole: Vec<i128> = weights.iter().map(whole).collect();
-        let mut scores = vec![0_i128; self.scores];
+        let mut scores = vec![0_i128; self.classes];
         let exact = |row: Features<'_>, found: &mut [f64]| {
             scores.fill(0);
             for (feature, value) in row {
-                let whole = &whole[feature * scores.len()..][..scores.len()];
+                let whole = &whole[feature * self.scores..][..self.scores];
+                let scores = &mut scores[self.classes - self.scores..];
                 for (score, whole) in scores.iter_mut().zip(whole) {
                     *score += i128::from(*value) * whole;
                 }
             }
+            let largest = scores.iter().copied().max().unwrap_or(0);
             for (found, score) in found.iter_mut().zip(&scores) {
-                *found = *score as f64 / grid() / UNIT as f64;
+                *found = (score - largest) as f64 / grid() / UNIT as f64;
             }
         };
-        let off = self.residuals(exact, |row, residual, _| {
+        self.residuals(exact, |row, residual, _| {
             for (feature, value) in row {
                 let sums = &mut sums[feature * self.scores..][..self.scores];
                 for (sum, residual) in sums.iter_mut().zip(residual) {
@@ -156,7 +152,8 @@ impl SoftmaxObjective<'_> {
                 }
             }
         });
-        let mut off = off * (self.scores as f64).sqrt();
+        let examples = self.rows.classes.len() as f64;
+        let mut off = examples * (2 * self.classes + 41) as f64 * U * (self.scores as f64).sqrt();
         let one = f64::from(RESIDUAL_BITS + UNIT_BITS).exp2();
         let each = sums.iter().zip(weights).zip(self.noise);
         let gradient: Vec<f64> = each
@@ -208,7 +205,9 @@ impl SoftmaxObjective<'_> {
     fn quick(&self, weights: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let mut shares = Vec::with_capacity(self.rows.classes.len() * self.classes);
         let mut slope = vec![0.0; weights.len()];
-        let score = |row: Features<'_>, found: &mut [f64]| gather(row, weights, found);
+        let first = self.classes - self.scores;
+        let score =
+            |row: Features<'_>, found: &mut [f64]| gather(row, weights, &mut found[first..]);
         self.residuals(score, |row, residual, found| {
             shares.extend_from_slice(found);
             spread(row, residual, &mut slope);
