@@ -3,6 +3,7 @@
 //! An experiment is a file with a constant of its own: what is claimed, where its numbers come from, and its plans as `whit train` reads
 //! them. All else is shared: `folder` finds the data, `run` trains, `kept` remembers what was trained, `report` makes tables and `plot` makes pictures.
 
+mod audit;
 mod budget;
 mod cifar;
 mod experiment;
@@ -91,6 +92,8 @@ enum Command {
     FashionCurve(Options),
     /// CIFAR-10 from epsilon 0.1 to 10
     CifarCurve(Options),
+    /// What ClipBKD finds, by noise, clip norm and initialisation: table 2 of Jagielski, Ullman and Oprea
+    AuditTable2(audit::table2::Options),
 }
 
 /// What every experiment can be told.
@@ -135,6 +138,7 @@ fn answer(command: &Command) -> Result<String, Failure> {
         Command::MnistCurve(options) => (&scattering::MNIST_CURVE, options),
         Command::FashionCurve(options) => (&scattering::FASHION_CURVE, options),
         Command::CifarCurve(options) => (&cifar::CURVE, options),
+        Command::AuditTable2(options) => return audit::table2::run(options),
     };
     run::run(experiment, options)
 }

@@ -22,7 +22,7 @@ pub(crate) struct Model {
     layers: fn() -> Vec<Box<dyn Layer>>,
 }
 
-pub(crate) fn models() -> [Model; 4] {
+pub(crate) fn models() -> [Model; 5] {
     let model = |name, title, batch, layers| Model {
         name,
         title,
@@ -39,6 +39,7 @@ pub(crate) fn models() -> [Model; 4] {
             || vec![Box::new(Linear::new(784, 10))],
         ),
         model("cnn", "MNIST CNN, 256", 256, cnn),
+        model("audit", "audited network 784-32-2, 250", 250, audited),
     ]
 }
 
@@ -47,6 +48,15 @@ fn mlp(inputs: usize) -> Vec<Box<dyn Layer>> {
         Box::new(Linear::new(inputs, 1000)),
         Box::new(Activation::new(Function::Relu, 1000)),
         Box::new(Linear::new(1000, 10)),
+    ]
+}
+
+/// That of the audits of training: thousands of them are trained.
+fn audited() -> Vec<Box<dyn Layer>> {
+    vec![
+        Box::new(Linear::new(784, 32)),
+        Box::new(Activation::new(Function::Relu, 32)),
+        Box::new(Linear::new(32, 2)),
     ]
 }
 
@@ -90,6 +100,7 @@ fn numbers(count: usize, size: f32) -> Vec<f32> {
 struct Pixels {
     floats: Vec<f32>,
     width: usize,
+    classes: u32,
 }
 
 /// Rows of the data, at most.
@@ -99,7 +110,7 @@ impl Examples for Pixels {
     fn load(&self, row: u32, input: &mut [f32]) -> Option<f32> {
         let start = row as usize * self.width % self.floats.len();
         input.copy_from_slice(&self.floats[start..start + self.width]);
-        Some((row % 10) as f32)
+        Some((row % self.classes) as f32)
     }
 }
 
@@ -151,6 +162,7 @@ impl Run {
             data: Pixels {
                 floats: numbers(batch.min(ROWS_MAX) * width, 1.0),
                 width,
+                classes: network.output_len() as u32,
             },
             rows: (0..batch as u32).collect(),
             weights: numbers(network.param_len(), 0.03),

@@ -1,0 +1,89 @@
+use super::*;
+use whit_testkit::SeededBits;
+use whit_core::Bits;
+
+fn alpha(value: f64) -> Alpha {
+    Alpha::new(value).expect("in range")
+}
+
+fn trials<'a>(without: &'a [f64], with: &'a [f64], group: u32, delta: f64) -> Trials<'a> {
+    Trials {
+        without,
+        with,
+        choosing: without.len() / 2,
+        group,
+        delta,
+    }
+}
+
+/// Worlds that are told apart always: the ceilings of the published set-up, alone and with four sizes of groups.
+#[test]
+fn perfect_separation_reaches_the_ceilings() {
+    let (without, with) = (vec![0.0; 1000], vec![1.0; 1000]);
+    for group in [1, 2, 4, 8] {
+        let bound = trials(&without, &with, group, 0.0).bound(alpha(0.01)).expect("fits");
+        let ceiling = 4.5416 / f64::from(group);
+        assert!((bound.epsilon_lower - ceiling).abs() < 1e-3, "{bound:?}");
+        assert_eq!(bound.above, [0, 500]);
+    }
+    let all: Vec<_> = [1, 2, 4, 8].map(|group| trials(&without, &with, group, 0.0)).into();
+    let bound = Bound::corrected(&all, alpha(0.01)).expect("fits").expect("four");
+    assert!((bound.epsilon_lower - 4.3087).abs() < 1e-3, "{bound:?}");
+    // The other side: scores that are smaller with the poison.
+    let bound = trials(&with, &without, 1, 0.0).bound(alpha(0.01)).expect("fits");
+    assert!((bound.epsilon_lower - 4.5416).abs() < 1e-3, "{bound:?}");
+}
+
+#[test]
+fn slack_is_taken_off_as_group_privacy_says() {
+    // ln((0.9 - 0.1)/0.2) for one; for two, 0.9 = 0.2 e^(2ε) + 0.1 (1 + e^ε).
+    assert!((group_epsilon([0.9, 0.2], 1, 0.1) - 4_f64.ln()).abs() < 1e-9);
+    let two = group_epsilon([0.9, 0.2], 2, 0.1);
+    assert!((0.2 * (2.0 * two).exp() + 0.1 * (1.0 + two.exp()) - 0.9).abs() < 1e-9);
+    assert_eq!(group_epsilon([0.2, 0.2], 1, 0.0), 0.0);
+    assert_eq!(group_epsilon([0.3, 0.2], 1, 0.2), 0.0);
+}
+
+/// Randomized response: `ε = ln 3` exactly. No bound may be above it more often than the level says: 600 repetitions at 10 % are above 97 of them with
+/// probability below 1e-6.
+#[test]
+fn false_alarms_are_as_rare_as_stated() {
+    let mut bits = SeededBits::new(11);
+    let mut truth = move |bit: bool| f64::from(u8::from(bit ^ (bits.word() % 4 == 0)));
+    let mut wrong = 0;
+    for _ in 0..600 {
+        let without: Vec<f64> = (0..400).map(|_| truth(false)).collect();
+        let with: Vec<f64> = (0..400).map(|_| truth(true)).collect();
+        let bound = trials(&without, &with, 1, 0.0).bound(alpha(0.1)).expect("fits");
+        wrong += u32::from(bound.epsilon_lower > 3_f64.ln());
+    }
+    assert!(wrong <= 97, "{wrong}");
+}
+
+/// Two worlds that are the same: what papers report, the largest of several bounds, is above zero more often than the corrected one.
+#[test]
+fn nothing_is_found_where_there_is_nothing() {
+    let mut bits = SeededBits::new(12);
+    let mut wrong = 0;
+    for _ in 0..300 {
+        let mut scores = || -> Vec<f64> { (0..200).map(|_| (bits.word() >> 11) as f64).collect() };
+        let worlds: Vec<[Vec<f64>; 2]> = (0..4).map(|_| [scores(), scores()]).collect();
+        let all: Vec<_> = worlds.iter().map(|[a, b]| trials(a, b, 1, 0.0)).collect();
+        let bound = Bound::corrected(&all, alpha(0.1)).expect("fits").expect("four");
+        wrong += u32::from(bound.epsilon_lower > 0.0);
+    }
+    // Binomial of 300 at 10 %: above 60 with probability below 1e-6.
+    assert!(wrong <= 60, "{wrong}");
+}
+
+#[test]
+fn trials_that_choose_cannot_judge() {
+    let scores = [0.0; 10];
+    for choosing in [0, 10, 11] {
+        let trials = Trials {
+            choosing,
+            ..trials(&scores, &scores, 1, 0.0)
+        };
+        assert!(trials.bound(alpha(0.01)).is_err());
+    }
+}
