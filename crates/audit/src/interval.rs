@@ -56,14 +56,14 @@ fn check(successes: u64, trials: u64) -> Result<()> {
 }
 
 /// Is a tail that was computed as `tail` at most `alpha` in truth?
-fn certainly_at_most(alpha: Alpha, tail: f64) -> bool {
+pub(crate) fn certainly_at_most(alpha: Alpha, tail: f64) -> bool {
     tail * (1.0 + TAIL_ERROR) <= alpha.value()
 }
 
 /// Neighbouring floats between `low` and `high`: the predicate holds at the first (or it is `low`) and fails at the
 /// second (or it is `high`). Halves the number of floats in between, not their distance, so 62 rounds suffice for
 /// any start.
-fn bisect(low: f64, high: f64, holds: impl Fn(f64) -> bool) -> (f64, f64) {
+pub(crate) fn bisect(low: f64, high: f64, holds: impl Fn(f64) -> bool) -> (f64, f64) {
     let (mut low, mut high) = (low.to_bits(), high.to_bits());
     while high - low > 1 {
         let middle = low + (high - low) / 2;

@@ -27,19 +27,40 @@
 
 mod alpha;
 mod binomial;
+mod bootstrap;
+mod bound;
+mod curve;
 mod divergence;
+mod divergence_tester;
 pub mod enumerate;
 mod error;
 pub mod falsify;
+mod fdp_one_run;
 pub mod fit;
+mod gdp;
+mod group;
 pub mod interval;
+mod model;
 mod normal;
+mod one_run;
 mod power;
+#[cfg(test)]
+mod simulate;
+mod world;
 
 pub use alpha::{ALPHA_MAX, ALPHA_MIN, Alpha};
+pub use bootstrap::{Resample, area_under_curve, bootstrap};
+pub use bound::{EpsilonBound, REACH_FACTOR, REACH_POWER, Ruling};
+pub use curve::Search;
+pub use divergence_tester::{DeltaBound, RenyiBound, Witness};
 pub use enumerate::{Enumeration, Tape, Violation, enumerate};
 pub use error::{Error, Result};
 pub use falsify::{Claim, GdpVerdict, HalfLine, Verdict, falsify, falsify_gdp, falsify_outputs};
 pub use fit::{Cells, GTest, g_test};
+pub use gdp::MuBound;
+pub use group::{GROUP_MAX, Group};
 pub use interval::{TRIALS_MAX, clopper_pearson_lower, clopper_pearson_upper};
+pub use model::{Estimate, ModelBound};
+pub use one_run::{CanaryScores, GuessRule, Guesses, OneRun};
 pub use power::trials_for;
+pub use world::{Counts, Event, Held, Outputs, Share, Shown, Tally, World, multi_split};

@@ -11,7 +11,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 use statrs::function::erf::erfc_inv;
 
 /// Relative error of [`distribution`], with room to spare.
-const ERROR: f64 = 2e-12;
+pub(crate) const ERROR: f64 = 2e-12;
 /// Smaller probabilities are not told apart: they come too near to where floats lose digits.
 const TAIL_MIN: f64 = 1e-300;
 
