@@ -94,6 +94,10 @@ enum Command {
     CifarCurve(Options),
     /// What ClipBKD finds, by noise, clip norm and initialisation: table 2 of Jagielski, Ullman and Oprea
     AuditTable2(audit::table2::Options),
+    /// What white-box canaries find at epsilon 1, 4 and 8, and in a single run at epsilon 4
+    AuditCanaries(audit::canaries::Options),
+    /// What answers of final models tell at epsilon 10, from worst-case initial weights
+    AuditBlackBox(audit::black_box::Options),
 }
 
 /// What every experiment can be told.
@@ -139,6 +143,8 @@ fn answer(command: &Command) -> Result<String, Failure> {
         Command::FashionCurve(options) => (&scattering::FASHION_CURVE, options),
         Command::CifarCurve(options) => (&cifar::CURVE, options),
         Command::AuditTable2(options) => return audit::table2::run(options),
+        Command::AuditCanaries(options) => return audit::canaries::run(options),
+        Command::AuditBlackBox(options) => return audit::black_box::run(options),
     };
     run::run(experiment, options)
 }

@@ -50,12 +50,10 @@ pub(crate) fn network(layers: &[LayerSpec]) -> Result<Network, Failure> {
 
 /// The training split of a folder in the form of MNIST, with pixels between 0 and 1.
 pub(crate) fn pictures(folder: &Path) -> Result<Dataset, Failure> {
-    let declaration = Declaration {
-        label: Some("train-labels-idx1-ubyte.gz".into()),
-        shape: Some(vec![1, 28, 28]),
-        classes: Some(Classes::Count(10)),
-        ..Declaration::new("train-images-idx3-ubyte.gz")
-    };
+    let mut declaration = Declaration::new("train-images-idx3-ubyte.gz");
+    declaration.label = Some("train-labels-idx1-ubyte.gz".into());
+    declaration.shape = Some(vec![1, 28, 28]);
+    declaration.classes = Some(Classes::Count(10));
     Ok(load_public(&declaration, folder)?)
 }
 
@@ -116,4 +114,18 @@ pub(crate) fn sgd(network: &Network, rate: f64, steps: u64) -> Result<Optimizer,
     let schedule = Schedule::Constant { rate };
     let rule = Rule::Sgd { momentum: 0.0 };
     Ok(Optimizer::new(rule, schedule, network.param_len(), steps)?)
+}
+
+/// Some rows of the data.
+pub(crate) fn rows(data: &Dataset, rows: std::ops::Range<usize>) -> Option<Dataset> {
+    let examples = rows.filter_map(|row| data.example(row));
+    let (mut features, mut labels) = (Vec::new(), Vec::new());
+    for example in examples {
+        features.extend_from_slice(example.features);
+        labels.push(match example.answer {
+            Answer::Class(class) => class,
+            Answer::Number(_) => return None,
+        });
+    }
+    Dataset::with_classes(data.shape().to_vec(), features, labels, data.classes()?)
 }

@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use clap::Args;
-use whit_audit::Alpha;
-use whit_core::{Entropy, Neighbours};
+use whit_audit::{Alpha, Group};
+use whit_core::{Delta, Entropy, Neighbours};
 use whit_learn::Clipping;
 use whit_learn::audit::start::glorot;
-use whit_learn::audit::{Bound, LockStep, Noising, Point, Start, Trials, World, clip_bkd};
+use whit_learn::audit::{LockStep, Noising, Point, Start, Trials, World, clip_bkd, corrected};
 use whit_learn::data::Dataset;
 use whit_learn::evaluate::evaluate;
 use whit_learn::model::LayerSpec;
@@ -21,6 +21,7 @@ use whit_learn::network::Network;
 use whit_mechanism::{OsEntropy, crew};
 
 use super::bar::Bar;
+use super::lock;
 use super::scores::Scores;
 use super::subject::{self, Numbers, PublicBits};
 use crate::failure::Failure;
@@ -87,6 +88,9 @@ pub(crate) struct Options {
     /// Trains no more after so many minutes; the same command goes on
     #[arg(long, value_name = "MINUTES")]
     minutes: Option<f64>,
+    /// Trains the worlds of the published program as well, in which the rows are the same points with the other class: twice as far apart
+    #[arg(long)]
+    opposite: bool,
     /// Shows what is there, and trains nothing
     #[arg(long)]
     show: bool,
@@ -120,6 +124,7 @@ struct Site {
     network: Network,
     fixed: Vec<f32>,
     point: Point,
+    opposite: Point,
 }
 
 impl Site {
@@ -137,6 +142,10 @@ impl Site {
             layers,
             network,
             fixed,
+            opposite: Point {
+                class: 1 - point.class,
+                ..point.clone()
+            },
             point,
         })
     }
@@ -169,7 +178,10 @@ impl Site {
             }
             let worlds: Vec<World> = numbers
                 .iter()
-                .map(|&k| World::replacing(&self.data, &last[..k as usize], &self.point))
+                .map(|&number| match number.checked_sub(opposite(0)) {
+                    Some(k) => World::replacing(&self.data, &last[..k as usize], &self.opposite),
+                    None => World::replacing(&self.data, &last[..number as usize], &self.point),
+                })
                 .collect();
             let method = (Clipping::Flat, subject::sgd(&self.network, LEARNING_RATE, STEPS)?);
             let lock_step = LockStep::new(&plan, &self.network, &worlds, method, noising)?;
@@ -215,10 +227,6 @@ impl Site {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
 fn numbers(noise: f64, clip: f64, relation: Neighbours) -> Numbers {
     Numbers {
         examples: EXAMPLES,
@@ -243,44 +251,67 @@ struct Found {
     accuracy: f64,
 }
 
-fn found(scores: &Scores, class: usize, options: &Options) -> Result<Option<Found>, Failure> {
-    let score = |values: &[f64]| values[class] - values[2 + class];
-    let world = |k: u64| -> Option<Vec<f64>> {
-        let models = scores.of(k, options.trials);
-        (models.len() as u64 == options.trials).then(|| models.iter().map(|values| score(values)).collect())
+/// World 0 of a pair: the data as they are, as Algorithm 4 has it; or with the same points and the other class, as the published program has it.
+#[derive(Clone, Copy, PartialEq)]
+enum Other {
+    AsTheyAre,
+    OtherClass,
+}
+
+/// Number of the world in which `k` rows are the poisoned point with the other class.
+fn opposite(k: u64) -> u64 {
+    100 + k
+}
+
+fn found(scores: &Scores, class: usize, other: Other, options: &Options) -> Result<Option<Found>, Failure> {
+    // (f(x_p) - f(0)) · y_p, with y_p standing for the two classes as 1 and -1.
+    let margin = |values: &[f64]| values[class] - values[1 - class];
+    let score = |values: &[f64]| margin(&values[..2]) - margin(&values[2..4]);
+    let world = |number: u64| -> Option<Vec<f64>> {
+        let models = scores.of(number, options.trials);
+        (models.len() as u64 == options.trials)
+            .then(|| models.iter().map(|values| score(values)).collect())
     };
-    let Some(without) = world(0) else {
-        return Ok(None);
+    let pair = |k: u64| -> Option<(u64, Vec<f64>, Vec<f64>)> {
+        let without = match other {
+            Other::AsTheyAre => world(0)?,
+            Other::OtherClass => world(opposite(k))?,
+        };
+        Some((k, without, world(k)?))
     };
-    let groups: Vec<(u64, Vec<f64>)> = GROUPS.iter().filter_map(|&k| Some((k, world(k)?))).collect();
-    if groups.is_empty() {
+    let pairs: Vec<_> = GROUPS.iter().filter_map(|&k| pair(k)).collect();
+    if pairs.is_empty() {
         return Ok(None);
     }
-    let trials = |delta: f64| -> Vec<Trials> {
-        let each = groups.iter().map(|(k, with)| Trials {
-            without: &without,
-            with,
-            choosing: options.trials as usize / 2,
-            group: *k as u32,
-            delta,
+    let trials = |delta: f64| -> Result<Vec<Trials>, Failure> {
+        let each = pairs.iter().map(|(k, without, with)| {
+            Ok(Trials {
+                without,
+                with,
+                choosing: options.trials as usize / 2,
+                group: Group::new(*k as u32).map_err(whit_learn::Error::from)?,
+                delta: Delta::new(delta).map_err(whit_learn::Error::from)?,
+            })
         });
         each.collect()
     };
-    let alpha = Alpha::new(ALPHA).map_err(|_| Failure::NoTest)?;
+    let alpha = Alpha::new(ALPHA).map_err(whit_learn::Error::from)?;
     let mut each = Vec::new();
-    for trials in trials(0.0) {
-        each.push((u64::from(trials.group), trials.bound(alpha)?.epsilon_lower));
+    for ((k, ..), trials) in pairs.iter().zip(trials(0.0)?) {
+        each.push((*k, trials.bound(alpha)?.epsilon_lower()));
     }
-    let best = each.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0));
-    let corrected = Bound::corrected(&trials(1e-5), alpha)?;
-    let accuracies: Vec<f64> = std::iter::once(0).chain(groups.iter().map(|group| group.0))
-        .flat_map(|k| scores.of(k, options.trials))
+    let best = each.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
+    let (group, published_way) = best.unwrap_or((0, 0.0));
+    let corrected = corrected(&trials(1e-5)?, alpha)?.epsilon_lower();
+    let numbers = std::iter::once(0).chain(pairs.iter().map(|pair| pair.0));
+    let accuracies: Vec<f64> = numbers
+        .flat_map(|number| scores.of(number, options.trials))
         .filter_map(|values| values.get(4).copied())
         .collect();
     Ok(Some(Found {
-        published_way: best.1,
-        group: best.0,
-        corrected: corrected.map_or(0.0, |bound| bound.epsilon_lower),
+        published_way,
+        group,
+        corrected,
         each,
         accuracy: accuracies.iter().sum::<f64>() / accuracies.len() as f64,
     }))
@@ -292,6 +323,9 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
     let mut groups = vec![0];
     let wanted = |k: &u64| options.group.is_empty() || options.group.contains(k);
     groups.extend(GROUPS.iter().filter(|k| wanted(k)));
+    if options.opposite {
+        groups.extend(GROUPS.iter().filter(|k| wanted(k)).map(|&k| opposite(k)));
+    }
     let noises = chosen(&NOISES.map(|(noise, _)| noise), &options.noise);
     let (inits, clips) = (chosen(&INITS, &options.init), chosen(&CLIPS, &options.clip));
     let mut cells = Vec::new();
@@ -302,7 +336,7 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
     }
     let mut bar = Bar::new(cells.len() as u64 * groups.len() as u64 * options.trials);
     let mut text = String::from(
-        "| noise multiplier | initialisation | clip | paper's cell | largest over k, as published (not corrected) | at k | corrected, 99 %, delta 1e-5 | each k | training accuracy | epsilon of the paper | tight epsilon, replace one | tight epsilon, add or remove |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+        "| noise multiplier | initialisation | clip | world 0 | paper's cell | largest over k, as published (not corrected) | at k | corrected, 99 %, delta 1e-5 | each k | training accuracy | epsilon of the paper | tight epsilon, replace one | tight epsilon, add or remove |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for cell in cells {
         let mut scores = Scores::open(options.out.as_deref(), &cell.name())?;
@@ -311,9 +345,6 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
             site.train(cell, &groups, &mut scores, options, &mut bar)?;
             bar.say(&format!("{}: {:.0} s", cell.name(), bar.seconds() - start));
         }
-        let Some(found) = found(&scores, site.point.class as usize, options)? else {
-            continue;
-        };
         let (noise, theirs) = NOISES[cell.noise];
         let tight = |relation| -> Result<String, Failure> {
             if noise == 0.0 {
@@ -322,20 +353,28 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
             let plan = numbers(noise, CLIPS[cell.clip], relation).plan()?;
             Ok(format!("{:.3}", plan.epsilon().upper()))
         };
-        let each: Vec<String> = found.each.iter().map(|(k, epsilon)| format!("{k}: {epsilon:.2}")).collect();
-        text += &format!(
-            "| {noise} | {} | {} | {:.2} | {:.2} | {} | {:.2} | {} | {:.1} % | {theirs} | {} | {} |\n",
-            match INITS[cell.init] { 0.0 => "fixed".into(), scale => format!("{scale} σ") },
-            CLIPS[cell.clip],
-            PUBLISHED[cell.noise][cell.init][cell.clip],
-            found.published_way,
-            found.group,
-            found.corrected,
-            each.join(", "),
-            100.0 * found.accuracy,
-            tight(Neighbours::ReplaceOne)?,
-            tight(Neighbours::AddRemove)?,
-        );
+        for (other, words) in [(Other::AsTheyAre, "as they are"), (Other::OtherClass, "other class")] {
+            let Some(found) = found(&scores, site.point.class as usize, other, options)? else {
+                continue;
+            };
+            let each = found.each.iter().map(|(k, epsilon)| format!("{k}: {epsilon:.2}"));
+            text += &format!(
+                "| {noise} | {} | {} | {words} | {:.2} | {:.2} | {} | {:.2} | {} | {:.1} % | {theirs} | {} | {} |\n",
+                match INITS[cell.init] {
+                    0.0 => "fixed".into(),
+                    scale => format!("{scale} σ"),
+                },
+                CLIPS[cell.clip],
+                PUBLISHED[cell.noise][cell.init][cell.clip],
+                found.published_way,
+                found.group,
+                found.corrected,
+                each.collect::<Vec<_>>().join(", "),
+                100.0 * found.accuracy,
+                tight(Neighbours::ReplaceOne)?,
+                tight(Neighbours::AddRemove)?,
+            );
+        }
     }
     Ok(text)
 }

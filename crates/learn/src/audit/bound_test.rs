@@ -11,8 +11,8 @@ fn trials<'a>(without: &'a [f64], with: &'a [f64], group: u32, delta: f64) -> Tr
         without,
         with,
         choosing: without.len() / 2,
-        group,
-        delta,
+        group: Group::new(group).expect("not zero"),
+        delta: Delta::new(delta).expect("a slack"),
     }
 }
 
@@ -23,25 +23,14 @@ fn perfect_separation_reaches_the_ceilings() {
     for group in [1, 2, 4, 8] {
         let bound = trials(&without, &with, group, 0.0).bound(alpha(0.01)).expect("fits");
         let ceiling = 4.5416 / f64::from(group);
-        assert!((bound.epsilon_lower - ceiling).abs() < 1e-3, "{bound:?}");
-        assert_eq!(bound.above, [0, 500]);
+        assert!((bound.epsilon_lower() - ceiling).abs() < 1e-3, "{bound:?}");
     }
     let all: Vec<_> = [1, 2, 4, 8].map(|group| trials(&without, &with, group, 0.0)).into();
-    let bound = Bound::corrected(&all, alpha(0.01)).expect("fits").expect("four");
-    assert!((bound.epsilon_lower - 4.3087).abs() < 1e-3, "{bound:?}");
-    // The other side: scores that are smaller with the poison.
+    let bound = corrected(&all, alpha(0.01)).expect("fits");
+    assert!((bound.epsilon_lower() - 4.3087).abs() < 1e-3, "{bound:?}");
+    // Scores that are smaller with the poison show nothing: which way they go is fixed before.
     let bound = trials(&with, &without, 1, 0.0).bound(alpha(0.01)).expect("fits");
-    assert!((bound.epsilon_lower - 4.5416).abs() < 1e-3, "{bound:?}");
-}
-
-#[test]
-fn slack_is_taken_off_as_group_privacy_says() {
-    // ln((0.9 - 0.1)/0.2) for one; for two, 0.9 = 0.2 e^(2ε) + 0.1 (1 + e^ε).
-    assert!((group_epsilon([0.9, 0.2], 1, 0.1) - 4_f64.ln()).abs() < 1e-9);
-    let two = group_epsilon([0.9, 0.2], 2, 0.1);
-    assert!((0.2 * (2.0 * two).exp() + 0.1 * (1.0 + two.exp()) - 0.9).abs() < 1e-9);
-    assert_eq!(group_epsilon([0.2, 0.2], 1, 0.0), 0.0);
-    assert_eq!(group_epsilon([0.3, 0.2], 1, 0.2), 0.0);
+    assert_eq!(bound.epsilon_lower(), 0.0, "{bound:?}");
 }
 
 /// Randomized response: `ε = ln 3` exactly. No bound may be above it more often than the level says: 600 repetitions at 10 % are above 97 of them with
@@ -55,7 +44,7 @@ fn false_alarms_are_as_rare_as_stated() {
         let without: Vec<f64> = (0..400).map(|_| truth(false)).collect();
         let with: Vec<f64> = (0..400).map(|_| truth(true)).collect();
         let bound = trials(&without, &with, 1, 0.0).bound(alpha(0.1)).expect("fits");
-        wrong += u32::from(bound.epsilon_lower > 3_f64.ln());
+        wrong += u32::from(bound.epsilon_lower() > 3_f64.ln());
     }
     assert!(wrong <= 97, "{wrong}");
 }
@@ -69,8 +58,8 @@ fn nothing_is_found_where_there_is_nothing() {
         let mut scores = || -> Vec<f64> { (0..200).map(|_| (bits.word() >> 11) as f64).collect() };
         let worlds: Vec<[Vec<f64>; 2]> = (0..4).map(|_| [scores(), scores()]).collect();
         let all: Vec<_> = worlds.iter().map(|[a, b]| trials(a, b, 1, 0.0)).collect();
-        let bound = Bound::corrected(&all, alpha(0.1)).expect("fits").expect("four");
-        wrong += u32::from(bound.epsilon_lower > 0.0);
+        let bound = corrected(&all, alpha(0.1)).expect("fits");
+        wrong += u32::from(bound.epsilon_lower() > 0.0);
     }
     // Binomial of 300 at 10 %: above 60 with probability below 1e-6.
     assert!(wrong <= 60, "{wrong}");
@@ -79,11 +68,19 @@ fn nothing_is_found_where_there_is_nothing() {
 #[test]
 fn trials_that_choose_cannot_judge() {
     let scores = [0.0; 10];
-    for choosing in [0, 10, 11] {
+    for choosing in [11, 12] {
         let trials = Trials {
             choosing,
             ..trials(&scores, &scores, 1, 0.0)
         };
         assert!(trials.bound(alpha(0.01)).is_err());
     }
+    // All of them choose, and nobody is left to judge: nothing is found.
+    let (without, with) = (vec![0.0; 10], vec![1.0; 10]);
+    let trials = Trials {
+        choosing: 10,
+        ..trials(&without, &with, 1, 0.0)
+    };
+    let bound = trials.bound(alpha(0.01)).expect("nothing to judge");
+    assert_eq!(bound.epsilon_lower(), 0.0);
 }

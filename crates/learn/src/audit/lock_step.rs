@@ -5,8 +5,8 @@
 //! **Claim.** The model of each world is, to the last bit, the one that a `Trainer` of its own would have made from the same entropy. So it has
 //! the distribution of a real training. Models of one trial are *not* independent of each other; models of different trials are, if
 //! their entropy is.
-//! **Proof.** 1. *Samples.* Poisson coins are read row by row, so that a world with fewer rows gets the same coins for the rows that it has.
-//! Other samplers are refused unless all worlds have as many rows. 2. *Sums* are those of [`ClippedSum`], for each world by itself. 3. *Noise* is what
+//! **Proof.** 1. *Samples.* Poisson coins are read row by row, so that a world with fewer rows gets the same coins for the rows that it has; and where everybody takes part
+//! there are no coins. Other samplers are refused unless all worlds have as many rows. 2. *Sums* are those of [`ClippedSum`], for each world by itself. 3. *Noise* is what
 //! the plan's [`Noise`] releases of the zero vector. The sampler adds a draw to each value that does not depend on it, but for the ends of
 //! `i64`, where the sum saturates; so to add the draw of zero is to be given the release, as long as no draw alone is at these ends, which are
 //! `2^24` deviations away. 4. *The optimizer* is the trainer's. A test compares the weights bit by bit. ∎
@@ -72,8 +72,8 @@ impl<'a> LockStep<'a> {
             return Err(Error::Unbound);
         }
         let rows = worlds.iter().map(World::rows).max().unwrap_or(0);
-        let poisson = plan.summary().sampler == "poisson";
-        if !poisson && worlds.iter().any(|world| world.rows() != rows) {
+        let apart = matches!(plan.summary().sampler, "poisson" | "all");
+        if !apart && worlds.iter().any(|world| world.rows() != rows) {
             return Err(Error::OtherNumberOfExamples {
                 declared: rows as u64,
                 relation: plan.relation(),
@@ -121,7 +121,7 @@ impl<'a> LockStep<'a> {
             let noise = self.draw(batch, entropy)?;
             let each = self.worlds.iter().zip(&mut *weights).zip(&mut optimizers);
             for ((world, weights), optimizer) in each {
-                // Rows come in order from a Poisson sampler; elsewhere all worlds have all rows.
+                // Where worlds differ in rows, a sample is in order.
                 let own = rows.partition_point(|&row| (row as usize) < world.rows());
                 let own = if world.rows() == self.rows { rows.len() } else { own };
                 let rows = BatchRows {

@@ -24,7 +24,7 @@ pub mod scores;
 pub mod start;
 pub mod world;
 
-pub use bound::{Bound, Trials};
+pub use bound::{Trials, corrected};
 pub use lock_step::{LockStep, Noising};
 pub use start::Start;
 pub use world::{Point, World};
