@@ -98,6 +98,10 @@ enum Command {
     AuditCanaries(audit::canaries::Options),
     /// What answers of final models tell at epsilon 10, from worst-case initial weights
     AuditBlackBox(audit::black_box::Options),
+    /// What membership inference, a backdoor and ClipBKD find: figure 2 of Jagielski, Ullman and Oprea
+    AuditFigure2(audit::figure2::Options),
+    /// What is lost without privacy: bits out of exact counts, and a canary out of a model
+    AuditMemory(audit::memory::Options),
 }
 
 /// What every experiment can be told.
@@ -145,6 +149,8 @@ fn answer(command: &Command) -> Result<String, Failure> {
         Command::AuditTable2(options) => return audit::table2::run(options),
         Command::AuditCanaries(options) => return audit::canaries::run(options),
         Command::AuditBlackBox(options) => return audit::black_box::run(options),
+        Command::AuditFigure2(options) => return audit::figure2::run(options),
+        Command::AuditMemory(options) => return audit::memory::run(options),
     };
     run::run(experiment, options)
 }

@@ -3,6 +3,8 @@
 pub(crate) mod bar;
 pub(crate) mod black_box;
 pub(crate) mod canaries;
+pub(crate) mod figure2;
+pub(crate) mod memory;
 pub(crate) mod scores;
 pub(crate) mod subject;
 pub(crate) mod table2;

@@ -11,6 +11,7 @@
 //! - [`scores`]: what a model is boiled down to, such as its loss on an example or the answer at a poisoned point.
 //! - [`bound`]: from scores to a lower bound: an event is chosen on some trials and judged on others.
 //! - [`canary`]: white-box canaries, whose gradient is the same vector in every step: one over many runs, or many in one run.
+//! - [`of_plan`]: both on a plan of somebody's own.
 //!
 //! **What an audit shows is private.** Scores are functions of the data with no noise but that of the models; thousands of models of one data
 //! set cost thousands of times what one does. A report of an audit is for the owner of the data, or made on data that are public.
@@ -20,6 +21,7 @@ pub mod bound;
 pub mod canary;
 pub mod clip_bkd;
 pub mod lock_step;
+pub mod of_plan;
 pub mod scores;
 pub mod start;
 pub mod world;
