@@ -119,7 +119,9 @@ fn trainings() {
     };
     let mut peer = start(model, "ghost");
     let audited = model::Audited::new(EXAMPLES, STEPS);
-    println!("\n| trainings of 784-32-2, 576 steps of 250 | CPU-s each | Opacus ghost, CPU-s | ghost : ours |");
+    println!(
+        "\n| trainings of 784-32-2, 576 steps of 250 | CPU-s each | Opacus ghost, CPU-s | ghost : ours |"
+    );
     println!("| --- | --- | --- | --- |");
     for worlds in [1, 5] {
         let mut rounds = Vec::new();

@@ -91,7 +91,9 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
         start = clip_bkd::pretrain(&own, &network, &start, (200, 50, 0.1))?;
         craft(&mut start);
     }
-    let accuracy = evaluate(&network, &start, &data)?.accuracy.unwrap_or(f64::NAN);
+    let accuracy = evaluate(&network, &start, &data)?
+        .accuracy
+        .unwrap_or(f64::NAN);
     let blank = Point {
         features: vec![0.0; PIXELS],
         class: CLASS as u32,
@@ -108,20 +110,33 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
     })?;
     let worlds = [World::of(&data), World::adding(&data, [&blank])];
     let method = || -> Result<_, Failure> {
-        Ok((Clipping::Flat, subject::sgd(&network, LEARNING_RATE, STEPS)?))
+        Ok((
+            Clipping::Flat,
+            subject::sgd(&network, LEARNING_RATE, STEPS)?,
+        ))
     };
     let lock_step = LockStep::new(&plan, &network, &worlds, method()?, Noising::Plan)?;
-    let name = if options.average { "black-box-average" } else { "black-box-worst" };
+    let name = if options.average {
+        "black-box-average"
+    } else {
+        "black-box-worst"
+    };
     let mut scores = Scores::open(options.out.as_deref(), name)?;
     let mut bar = Bar::new(2 * options.trials);
     let mut first = 0;
     while first < options.trials {
         let trials: Vec<u64> = (first..(first + BLOCK).min(options.trials)).collect();
         first += BLOCK;
-        if trials.iter().all(|&trial| scores.has(trial, 0) && scores.has(trial, 1)) {
+        if trials
+            .iter()
+            .all(|&trial| scores.has(trial, 0) && scores.has(trial, 1))
+        {
             continue;
         }
-        if options.minutes.is_some_and(|minutes| bar.seconds() > 60.0 * minutes) {
+        if options
+            .minutes
+            .is_some_and(|minutes| bar.seconds() > 60.0 * minutes)
+        {
             return Ok("not finished; the same command goes on\n".into());
         }
         let found = Mutex::new(Vec::new());
@@ -133,7 +148,10 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
                     let outputs = network.predict(weights, &blank.features)?;
                     Ok(f64::from(outputs[CLASS]) - f64::from(outputs[WRONG]))
                 };
-                models.iter().map(score).collect::<whit_learn::Result<Vec<f64>>>()
+                models
+                    .iter()
+                    .map(score)
+                    .collect::<whit_learn::Result<Vec<f64>>>()
             });
             match scored {
                 Ok(scored) => {
@@ -166,7 +184,11 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
     };
     let mut text = format!(
         "{} initial weights, accuracy {:.1} % on the records at first; noise multiplier {:.3}, claimed epsilon {:.3}\n\n| confidence | mu at least, no model | epsilon of a Gaussian run with that mu | epsilon at least, no model |\n| --- | --- | --- | --- |\n",
-        if options.average { "Usual" } else { "Worst-case" },
+        if options.average {
+            "Usual"
+        } else {
+            "Worst-case"
+        },
         100.0 * accuracy,
         plan.noise_multiplier(),
         plan.epsilon().upper(),
@@ -174,7 +196,9 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
     for level in [0.05, 0.01] {
         let alpha = Alpha::new(level).map_err(whit_learn::Error::from)?;
         let counts = trials.counts(alpha)?;
-        let mu = counts.mu_lower(Group::ONE, alpha).map_err(whit_learn::Error::from)?;
+        let mu = counts
+            .mu_lower(Group::ONE, alpha)
+            .map_err(whit_learn::Error::from)?;
         text += &format!(
             "| {:.0} % | {:.3} | {:.3} | {:.3} |\n",
             100.0 * (1.0 - level),

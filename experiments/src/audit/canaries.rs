@@ -24,8 +24,20 @@ const DELTA: f64 = 1e-5;
 const SIDE_BY_SIDE: usize = 256;
 /// Canaries of a single run with the rule for them: about where the mean bound is largest, by a simulation with other numbers.
 const SINGLE: [(usize, GuessRule); 2] = [
-    (1000, GuessRule { highest_in: 45, lowest_out: 45 }),
-    (5000, GuessRule { highest_in: 55, lowest_out: 55 }),
+    (
+        1000,
+        GuessRule {
+            highest_in: 45,
+            lowest_out: 45,
+        },
+    ),
+    (
+        5000,
+        GuessRule {
+            highest_in: 55,
+            lowest_out: 55,
+        },
+    ),
 ];
 /// Single runs of each.
 const RUNS: usize = 20;
@@ -87,7 +99,9 @@ fn white_box(options: &Options) -> Result<String, Failure> {
             match canaries.scores_of_worlds(piece, &mut OsEntropy::new()) {
                 Ok(worlds) => {
                     let mut all = super::lock(&found);
-                    all.iter_mut().zip(worlds).for_each(|(all, more)| all.extend(more));
+                    all.iter_mut()
+                        .zip(worlds)
+                        .for_each(|(all, more)| all.extend(more));
                 }
                 Err(error) => *super::lock(&failed) = Some(error),
             }
@@ -100,7 +114,9 @@ fn white_box(options: &Options) -> Result<String, Failure> {
         let (shown, held) = Outputs::new(with, without).split();
         let event = best_half_line(&shown, alpha(0.01)?)?;
         let delta = Delta::new(DELTA).map_err(whit_learn::Error::from)?;
-        let bound = held.count(&event).epsilon_lower(delta, Group::ONE, alpha(0.01)?);
+        let bound = held
+            .count(&event)
+            .epsilon_lower(delta, Group::ONE, alpha(0.01)?);
         let bound = bound.map_err(whit_learn::Error::from)?;
         let claimed = plan.epsilon().upper();
         text += &format!(
@@ -131,7 +147,9 @@ fn single_runs(options: &Options) -> Result<String, Failure> {
         for run in std::mem::take(&mut *super::lock(&found)) {
             let run = run?;
             let by = |bound: whit_audit::Result<whit_audit::EpsilonBound>| {
-                bound.map(|bound| bound.epsilon_lower()).map_err(whit_learn::Error::from)
+                bound
+                    .map(|bound| bound.epsilon_lower())
+                    .map_err(whit_learn::Error::from)
             };
             bounds.push(by(run.epsilon_lower_by_recursion(delta, alpha(0.05)?))?);
             plain.push(by(run.epsilon_lower(delta, alpha(0.05)?))?);
@@ -163,7 +181,8 @@ fn false_alarms() -> Result<String, Failure> {
             let mut bits = entropy.open().map_err(whit_learn::Error::from)?;
             let coin = |word: u64| (word >> 11) as f64 / 9_007_199_254_740_992.0 < right;
             let hits = (0..count).filter(|_| coin(bits.word())).count() as u64;
-            let run = OneRun::of_fixed_guesses(count, count, hits).map_err(whit_learn::Error::from)?;
+            let run =
+                OneRun::of_fixed_guesses(count, count, hits).map_err(whit_learn::Error::from)?;
             let bounds = [
                 run.epsilon_lower_by_recursion(Delta::ZERO, alpha(0.05)?),
                 run.epsilon_lower(Delta::ZERO, alpha(0.05)?),
@@ -173,7 +192,10 @@ fn false_alarms() -> Result<String, Failure> {
                 *wrong += u32::from(bound.epsilon_lower() > epsilon);
             }
         }
-        text += &format!("| {epsilon} | {count} | {SIMULATED} | {} | {} |\n", wrong[0], wrong[1]);
+        text += &format!(
+            "| {epsilon} | {count} | {SIMULATED} | {} | {} |\n",
+            wrong[0], wrong[1]
+        );
     }
     Ok(text)
 }

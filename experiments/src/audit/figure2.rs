@@ -20,9 +20,9 @@ use whit_learn::{Clipping, Recipe};
 use whit_mechanism::{OsEntropy, crew};
 
 use super::bar::Bar;
-use super::lock;
 use super::scores::Scores;
 use super::subject::{self, Numbers, PublicBits};
+use super::{lock, picture};
 use crate::failure::Failure;
 
 /// Noise multipliers with the epsilon that the paper has for them.
@@ -103,7 +103,10 @@ fn location(folder: &Path) -> Result<Dataset, Failure> {
     let (mut features, mut labels) = (Vec::new(), Vec::new());
     for line in text.lines().filter(|line| !line.is_empty()) {
         let mut cells = line.split(',').map(|cell| cell.trim_matches('"'));
-        let class: u32 = cells.next().and_then(|cell| cell.parse().ok()).ok_or_else(malformed)?;
+        let class: u32 = cells
+            .next()
+            .and_then(|cell| cell.parse().ok())
+            .ok_or_else(malformed)?;
         labels.push(class.wrapping_sub(1));
         for cell in cells {
             features.push(cell.parse::<f32>().map_err(|_| malformed())?);
@@ -152,7 +155,9 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
     // The record that a model of the others would find hardest is the adversary's choice; another one takes its place.
     let mut hardest = (f64::INFINITY, 0);
     for row in 0..data.rows() {
-        let Some(record) = Point::of(&data, row) else { continue };
+        let Some(record) = Point::of(&data, row) else {
+            continue;
+        };
         let found = scores::negative_loss(&network, &pretrained, &[record])?;
         if found < hardest.0 {
             hardest = (found, row);
@@ -162,7 +167,12 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
     let other = Point::of(&data, usize::from(hardest.1 == 0)).ok_or(Failure::NoTest)?;
     let last: Vec<u32> = (0..examples as u32).rev().collect();
     let poisoned = backdoor::points(&data, &last, Pattern::SQUARE, point.class);
-    let asked = backdoor::points(&data, &(0..200).collect::<Vec<u32>>(), Pattern::SQUARE, point.class);
+    let asked = backdoor::points(
+        &data,
+        &(0..200).collect::<Vec<u32>>(),
+        Pattern::SQUARE,
+        point.class,
+    );
     let asked: Vec<Point> = asked.into_iter().take(ASKED).collect();
     let first = poisoned.first().ok_or(Failure::NoTest)?;
     let worlds = [
@@ -171,7 +181,9 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
         World::replacing(&data, &last[..GROUP], first),
         World::replacing(&data, &last[..GROUP], &point),
     ];
-    let noises = NOISES.iter().filter(|(noise, _)| options.noise.is_empty() || options.noise.contains(noise));
+    let noises = NOISES
+        .iter()
+        .filter(|(noise, _)| options.noise.is_empty() || options.noise.contains(noise));
     let mut bar = Bar::new(noises.clone().count() as u64 * options.trials * worlds.len() as u64);
     let mut text = format!(
         "{:?}, {:?}: lower bounds at 99 %, {} trials of each world, k = {GROUP} for the poisons\n\n| noise multiplier | epsilon of the paper | tight epsilon, replace one | {} |\n| --- | --- | --- | --- | --- | --- | --- |\n",
@@ -180,6 +192,10 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
         options.trials,
         ATTACKS.join(" | ")
     );
+    let mut lines: Vec<picture::Line> = ATTACKS
+        .iter()
+        .map(|name| ((*name).into(), Vec::new()))
+        .collect();
     for &(noise, theirs) in noises {
         let numbers = Numbers {
             examples,
@@ -190,9 +206,16 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
             relation: Neighbours::ReplaceOne,
         };
         let plan = numbers.plan()?;
-        let method = (Clipping::Flat, subject::sgd(&network, LEARNING_RATE, numbers.steps)?);
+        let method = (
+            Clipping::Flat,
+            subject::sgd(&network, LEARNING_RATE, numbers.steps)?,
+        );
         let lock_step = LockStep::new(&plan, &network, &worlds, method, Noising::Plan)?;
-        let name = format!("figure2-{:?}-{:?}-noise{noise}", options.data, options.model).to_lowercase();
+        let name = format!(
+            "figure2-{:?}-{:?}-noise{noise}",
+            options.data, options.model
+        )
+        .to_lowercase();
         let mut kept = Scores::open(options.out.as_deref(), &name)?;
         // Three numbers of each model: what the attacks ask.
         let trial = |trial: u64| -> whit_learn::Result<Vec<((u64, u64), Vec<f64>)>> {
@@ -214,11 +237,16 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
             if trials.iter().all(|&trial| kept.has(trial, 3)) {
                 continue;
             }
-            if options.minutes.is_some_and(|minutes| bar.seconds() > 60.0 * minutes) {
+            if options
+                .minutes
+                .is_some_and(|minutes| bar.seconds() > 60.0 * minutes)
+            {
                 return Ok("not finished; the same command goes on\n".into());
             }
             let found = Mutex::new(Vec::new());
-            crew::each(options.threads.get(), trials, |number| lock(&found).push(trial(number)));
+            crew::each(options.threads.get(), trials, |number| {
+                lock(&found).push(trial(number))
+            });
             let found = std::mem::take(&mut *lock(&found));
             let found: Vec<_> = found.into_iter().collect::<whit_learn::Result<Vec<_>>>()?;
             let mut found: Vec<_> = found.into_iter().flatten().collect();
@@ -227,13 +255,17 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
             kept.keep(found)?;
         }
         let column = |world: u64, value: usize| -> Vec<f64> {
-            kept.of(world, options.trials).iter().map(|values| values[value]).collect()
+            kept.of(world, options.trials)
+                .iter()
+                .map(|values| values[value])
+                .collect()
         };
         let half = options.trials as usize / 2;
         // A record is in the data as they are, and not in world 1.
         let (member, not) = (column(0, 0), column(1, 0));
         let ratio = scores::likelihood_ratio(&not[..half], &member[..half]);
-        let by_ratio = |scores: &[f64]| -> Vec<f64> { scores.iter().map(|score| ratio(*score)).collect() };
+        let by_ratio =
+            |scores: &[f64]| -> Vec<f64> { scores.iter().map(|score| ratio(*score)).collect() };
         let pairs = [
             (not.clone(), member.clone(), 1),
             (by_ratio(&not), by_ratio(&member), 1),
@@ -242,7 +274,7 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
         ];
         text += &format!("| {noise} | {theirs} | {:.3} ", plan.epsilon().upper());
         let alpha = Alpha::new(ALPHA).map_err(whit_learn::Error::from)?;
-        for (without, with, group) in pairs {
+        for ((without, with, group), line) in pairs.into_iter().zip(&mut lines) {
             let trials = Trials {
                 without: &without,
                 with: &with,
@@ -250,9 +282,14 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
                 group: Group::new(group as u32).map_err(whit_learn::Error::from)?,
                 delta: Delta::new(1e-5).map_err(whit_learn::Error::from)?,
             };
-            text += &format!("| {:.3} ", trials.bound(alpha)?.epsilon_lower());
+            let found = trials.bound(alpha)?.epsilon_lower();
+            line.1.push((plan.epsilon().upper(), found));
+            text += &format!("| {found:.3} ");
         }
         text += "|\n";
     }
+    let name = format!("audit-figure2-{:?}-{:?}", options.data, options.model).to_lowercase();
+    let title = format!("{:?}, {:?}", options.data, options.model);
+    picture::write(options.out.as_deref(), &name, &title, &lines)?;
     Ok(text)
 }

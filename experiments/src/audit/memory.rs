@@ -49,13 +49,17 @@ fn reconstructed(seed: u64, deviation: u64) -> Result<f64, Failure> {
         let mut out = vec![0.0; PEOPLE];
         for row in &asked {
             let along = dot(row, x);
-            out.iter_mut().zip(row).for_each(|(out, x)| *out += along * x);
+            out.iter_mut()
+                .zip(row)
+                .for_each(|(out, x)| *out += along * x);
         }
         out
     };
     let mut rest = vec![0.0; PEOPLE];
     for (row, count) in asked.iter().zip(&counts) {
-        rest.iter_mut().zip(row).for_each(|(rest, x)| *rest += *count as f64 * x);
+        rest.iter_mut()
+            .zip(row)
+            .for_each(|(rest, x)| *rest += *count as f64 * x);
     }
     let (mut guess, mut step) = (vec![0.0; PEOPLE], rest.clone());
     let mut square = dot(&rest, &rest);
@@ -65,14 +69,24 @@ fn reconstructed(seed: u64, deviation: u64) -> Result<f64, Failure> {
         }
         let along = apply(&step);
         let length = square / dot(&step, &along);
-        guess.iter_mut().zip(&step).for_each(|(x, s)| *x += length * s);
-        rest.iter_mut().zip(&along).for_each(|(r, a)| *r -= length * a);
+        guess
+            .iter_mut()
+            .zip(&step)
+            .for_each(|(x, s)| *x += length * s);
+        rest.iter_mut()
+            .zip(&along)
+            .for_each(|(r, a)| *r -= length * a);
         let next = dot(&rest, &rest);
         let share = next / square;
-        step.iter_mut().zip(&rest).for_each(|(s, r)| *s = r + share * *s);
+        step.iter_mut()
+            .zip(&rest)
+            .for_each(|(s, r)| *s = r + share * *s);
         square = next;
     }
-    let right = guess.iter().zip(&secret).filter(|(x, secret)| (**x > 0.5) == (**secret > 0.5));
+    let right = guess
+        .iter()
+        .zip(&secret)
+        .filter(|(x, secret)| (**x > 0.5) == (**secret > 0.5));
     Ok(right.count() as f64 / PEOPLE as f64)
 }
 
@@ -91,7 +105,10 @@ fn reconstruction(options: &Options) -> Result<String, Failure> {
             0 => "∞".into(),
             deviation => format!("{:.2}", (COUNTS as f64).sqrt() / deviation as f64),
         };
-        text += &format!("| {deviation} | {mu} | {:.1} % |\n", 100.0 * found / options.runs as f64);
+        text += &format!(
+            "| {deviation} | {mu} | {:.1} % |\n",
+            100.0 * found / options.runs as f64
+        );
     }
     Ok(text + "\n")
 }
@@ -119,12 +136,18 @@ fn exposure(options: &Options) -> Result<String, Failure> {
             relation: Neighbours::AddRemove,
         };
         let plan = numbers.plan()?;
-        let noising = if noise > 0.0 { Noising::Plan } else { Noising::Nothing };
+        let noising = if noise > 0.0 {
+            Noising::Plan
+        } else {
+            Noising::Nothing
+        };
         let mut exposure = 0.0;
         for run in 0..options.runs {
             let mut bits = PublicBits(1000 + run);
             let mut candidate = || Point {
-                features: (0..784).map(|_| (bits.word() >> 40) as f32 / 16_777_216.0).collect(),
+                features: (0..784)
+                    .map(|_| (bits.word() >> 40) as f32 / 16_777_216.0)
+                    .collect(),
                 class: 1,
             };
             let canary = candidate();
@@ -132,8 +155,12 @@ fn exposure(options: &Options) -> Result<String, Failure> {
             let worlds = [World::adding(&data, [&canary])];
             let method = (Clipping::Flat, subject::sgd(&network, 0.5, numbers.steps)?);
             let lock_step = LockStep::new(&plan, &network, &worlds, method, noising)?;
-            let model = lock_step.train(&start, &mut OsEntropy::new())?.swap_remove(0);
-            let score = |point: &Point| scores::negative_loss(&network, &model, std::slice::from_ref(point));
+            let model = lock_step
+                .train(&start, &mut OsEntropy::new())?
+                .swap_remove(0);
+            let score = |point: &Point| {
+                scores::negative_loss(&network, &model, std::slice::from_ref(point))
+            };
             let own = score(&canary)?;
             let mut rank = 1;
             for other in &others {
@@ -145,7 +172,10 @@ fn exposure(options: &Options) -> Result<String, Failure> {
             0.0 => "∞".into(),
             _ => format!("{:.2}", plan.epsilon().upper()),
         };
-        text += &format!("| {noise} | {epsilon} | {:.2} |\n", exposure / options.runs as f64);
+        text += &format!(
+            "| {noise} | {epsilon} | {:.2} |\n",
+            exposure / options.runs as f64
+        );
     }
     Ok(text)
 }

@@ -5,6 +5,7 @@ pub(crate) mod black_box;
 pub(crate) mod canaries;
 pub(crate) mod figure2;
 pub(crate) mod memory;
+pub(crate) mod picture;
 pub(crate) mod scores;
 pub(crate) mod subject;
 pub(crate) mod table2;

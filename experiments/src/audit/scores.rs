@@ -21,10 +21,12 @@ impl Scores {
         let mut models = BTreeMap::new();
         if let Some(path) = path.as_ref().filter(|path| path.is_file()) {
             #[expect(clippy::disallowed_methods, reason = "a door reads files")]
-            let text = std::fs::read_to_string(path).map_err(|_| Failure::Kept { path: path.clone() })?;
+            let text =
+                std::fs::read_to_string(path).map_err(|_| Failure::Kept { path: path.clone() })?;
             let whole = text.rfind('\n').map_or(0, |end| end + 1);
             for line in text[..whole].lines() {
-                let (key, values) = parse(line).ok_or_else(|| Failure::Kept { path: path.clone() })?;
+                let (key, values) =
+                    parse(line).ok_or_else(|| Failure::Kept { path: path.clone() })?;
                 models.insert(key, values);
             }
             if whole < text.len() {

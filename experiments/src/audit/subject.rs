@@ -31,7 +31,9 @@ pub(crate) fn layers(widths: &[usize]) -> Vec<LayerSpec> {
     let mut layers = Vec::new();
     for pair in widths.windows(2) {
         if !layers.is_empty() {
-            layers.push(LayerSpec::Relu { shape: vec![pair[0]] });
+            layers.push(LayerSpec::Relu {
+                shape: vec![pair[0]],
+            });
         }
         layers.push(LayerSpec::Linear {
             positions: 1,
@@ -101,7 +103,11 @@ impl Numbers {
             steps: self.steps,
             clip_norm: self.clip,
             adaptive: None,
-            noise: NoiseDraft::Multiplier(if self.noise > 0.0 { self.noise } else { STAND_IN }),
+            noise: NoiseDraft::Multiplier(if self.noise > 0.0 {
+                self.noise
+            } else {
+                STAND_IN
+            }),
             delta: 1e-5,
             relation: self.relation,
             examples_public: self.examples,

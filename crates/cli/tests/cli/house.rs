@@ -108,7 +108,12 @@ fn crates_use_each_other_as_drawn() {
         ),
         (
             "whit-learn",
-            &["whit-accounting", "whit-audit", "whit-core", "whit-mechanism"],
+            &[
+                "whit-accounting",
+                "whit-audit",
+                "whit-core",
+                "whit-mechanism",
+            ],
         ),
         ("whit-testkit", &["whit-core"]),
         (

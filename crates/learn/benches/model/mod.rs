@@ -290,12 +290,17 @@ impl Audited {
     /// Trains in so many worlds at once.
     pub(crate) fn train(&self, worlds: usize) {
         let worlds = vec![World::of(&self.data); worlds];
-        let (rule, schedule) = (Rule::Sgd { momentum: 0.0 }, Schedule::Constant { rate: 0.15 });
+        let (rule, schedule) = (
+            Rule::Sgd { momentum: 0.0 },
+            Schedule::Constant { rate: 0.15 },
+        );
         let steps = self.plan.steps();
         let optimizer = Optimizer::new(rule, schedule, self.network.param_len(), steps);
         let method = (Clipping::Flat, optimizer.expect("in range"));
         let lock_step = LockStep::new(&self.plan, &self.network, &worlds, method, Noising::Plan);
-        let models = lock_step.expect("it fits").train(&self.start, &mut OsEntropy::new());
+        let models = lock_step
+            .expect("it fits")
+            .train(&self.start, &mut OsEntropy::new());
         assert!(models.expect("entropy")[0] != self.start);
     }
 }

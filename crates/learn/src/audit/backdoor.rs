@@ -59,8 +59,14 @@ mod tests {
     #[test]
     fn the_pattern_is_in_the_corner_of_every_plane() {
         let mut picture = vec![0.0; 2 * 6 * 7];
-        Pattern { side: 2, value: 3.0 }.put(&mut picture, &[2, 6, 7]);
-        let set: Vec<usize> = (0..picture.len()).filter(|&at| picture[at] == 3.0).collect();
+        Pattern {
+            side: 2,
+            value: 3.0,
+        }
+        .put(&mut picture, &[2, 6, 7]);
+        let set: Vec<usize> = (0..picture.len())
+            .filter(|&at| picture[at] == 3.0)
+            .collect();
         assert_eq!(set, [0, 1, 7, 8, 42, 43, 49, 50]);
         let mut list = vec![0.0; 40];
         Pattern::SQUARE.put(&mut list, &[40]);
@@ -72,6 +78,10 @@ mod tests {
         let data = Dataset::with_classes(vec![4], vec![0.0; 12], vec![0, 1, 0], 2).expect("fits");
         let points = points(&data, &[0, 1, 2], Pattern::SQUARE, 1);
         assert_eq!(points.len(), 2);
-        assert!(points.iter().all(|point| point.class == 1 && point.features[0] == 1.0));
+        assert!(
+            points
+                .iter()
+                .all(|point| point.class == 1 && point.features[0] == 1.0)
+        );
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
-use whit_testkit::SeededBits;
 use whit_core::Bits;
+use whit_testkit::SeededBits;
 
 fn alpha(value: f64) -> Alpha {
     Alpha::new(value).expect("in range")
@@ -21,15 +21,21 @@ fn trials<'a>(without: &'a [f64], with: &'a [f64], group: u32, delta: f64) -> Tr
 fn perfect_separation_reaches_the_ceilings() {
     let (without, with) = (vec![0.0; 1000], vec![1.0; 1000]);
     for group in [1, 2, 4, 8] {
-        let bound = trials(&without, &with, group, 0.0).bound(alpha(0.01)).expect("fits");
+        let bound = trials(&without, &with, group, 0.0)
+            .bound(alpha(0.01))
+            .expect("fits");
         let ceiling = 4.5416 / f64::from(group);
         assert!((bound.epsilon_lower() - ceiling).abs() < 1e-3, "{bound:?}");
     }
-    let all: Vec<_> = [1, 2, 4, 8].map(|group| trials(&without, &with, group, 0.0)).into();
+    let all: Vec<_> = [1, 2, 4, 8]
+        .map(|group| trials(&without, &with, group, 0.0))
+        .into();
     let bound = corrected(&all, alpha(0.01)).expect("fits");
     assert!((bound.epsilon_lower() - 4.3087).abs() < 1e-3, "{bound:?}");
     // Scores that are smaller with the poison show nothing: which way they go is fixed before.
-    let bound = trials(&with, &without, 1, 0.0).bound(alpha(0.01)).expect("fits");
+    let bound = trials(&with, &without, 1, 0.0)
+        .bound(alpha(0.01))
+        .expect("fits");
     assert_eq!(bound.epsilon_lower(), 0.0, "{bound:?}");
 }
 
@@ -43,7 +49,9 @@ fn false_alarms_are_as_rare_as_stated() {
     for _ in 0..600 {
         let without: Vec<f64> = (0..400).map(|_| truth(false)).collect();
         let with: Vec<f64> = (0..400).map(|_| truth(true)).collect();
-        let bound = trials(&without, &with, 1, 0.0).bound(alpha(0.1)).expect("fits");
+        let bound = trials(&without, &with, 1, 0.0)
+            .bound(alpha(0.1))
+            .expect("fits");
         wrong += u32::from(bound.epsilon_lower() > 3_f64.ln());
     }
     assert!(wrong <= 97, "{wrong}");

@@ -51,7 +51,10 @@ fn a_canary_takes_most_of_what_is_claimed_and_no_more() {
         let plan = plan(epsilon, Neighbours::AddRemove, 1.0);
         let bound = measured(&plan, trials(), 1);
         assert_ne!(bound.ruling(claim(&plan)), Ruling::Violated, "{bound:?}");
-        assert!(bound.epsilon_lower() > share * epsilon, "{epsilon}: {bound:?}");
+        assert!(
+            bound.epsilon_lower() > share * epsilon,
+            "{epsilon}: {bound:?}"
+        );
     }
     let plan = plan(4.0, Neighbours::ReplaceOne, 1.0);
     let bound = measured(&plan, 2000, 2);
@@ -92,7 +95,10 @@ fn canaries_of_one_run_are_independent_trials() {
     let (mean, variance) = (sums / count, squares / count - (sums / count).powi(2));
     let covariance = products / (f64::from(runs) * 31.0) - mean * mean;
     // Six standard errors of a covariance of uncorrelated numbers.
-    assert!(covariance.abs() < 6.0 * variance / count.sqrt(), "{covariance} {variance}");
+    assert!(
+        covariance.abs() < 6.0 * variance / count.sqrt(),
+        "{covariance} {variance}"
+    );
 }
 
 #[test]

@@ -153,7 +153,12 @@ mod tests {
         let along: f64 = (0..50)
             .filter_map(|row| data.example(row))
             .map(|example| {
-                let dot: f64 = example.features.iter().zip(&v).map(|(&x, v)| f64::from(x) * v).sum();
+                let dot: f64 = example
+                    .features
+                    .iter()
+                    .zip(&v)
+                    .map(|(&x, v)| f64::from(x) * v)
+                    .sum();
                 dot.abs()
             })
             .fold(0.0, f64::max);

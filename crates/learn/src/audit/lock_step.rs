@@ -123,7 +123,11 @@ impl<'a> LockStep<'a> {
             for ((world, weights), optimizer) in each {
                 // Where worlds differ in rows, a sample is in order.
                 let own = rows.partition_point(|&row| (row as usize) < world.rows());
-                let own = if world.rows() == self.rows { rows.len() } else { own };
+                let own = if world.rows() == self.rows {
+                    rows.len()
+                } else {
+                    own
+                };
                 let rows = BatchRows {
                     examples: world,
                     rows: &rows[..own],

@@ -77,7 +77,9 @@ fn models_are_the_trainers_own_to_the_last_bit() {
         Noising::Plan,
     )
     .expect("fits");
-    let models = lock_step.train(&start, &mut Seeded::new(9)).expect("seeded");
+    let models = lock_step
+        .train(&start, &mut Seeded::new(9))
+        .expect("seeded");
     for (world, model) in worlds.iter().zip(models) {
         let mut all = vec![0.0; world.rows() * WIDTH];
         let classes: Vec<u32> = all
@@ -102,7 +104,9 @@ fn models_are_the_trainers_own_to_the_last_bit() {
             payment,
         )
         .expect("fits");
-        trainer.run(&mut Seeded::new(9), |_| Ok(())).expect("seeded");
+        trainer
+            .run(&mut Seeded::new(9), |_| Ok(()))
+            .expect("seeded");
         assert_eq!(trainer.parameters(), model, "{} rows", world.rows());
         assert_ne!(model, start);
     }
@@ -163,7 +167,10 @@ fn random_starts_have_glorots_deviation() {
     let mut bits = whit_testkit::SeededBits::new(1);
     let weights = Start::Glorot(2.0).weights(&layers, &mut bits);
     assert_eq!(weights.len(), 30_100);
-    let square: f64 = weights[..30_000].iter().map(|&w| f64::from(w).powi(2)).sum();
+    let square: f64 = weights[..30_000]
+        .iter()
+        .map(|&w| f64::from(w).powi(2))
+        .sum();
     let deviation = (square / 30_000.0).sqrt();
     let expected = 2.0 * (2.0_f64 / 400.0).sqrt();
     // Six standard errors of a standard deviation.

@@ -58,7 +58,8 @@ fn a_white_box_audit_convicts_a_plan_that_adds_less_noise_than_it_claims() {
     let honest = recipe("noise_multiplier = 6.0").plan().expect("priced");
     let claim = claimed(&honest).expect("a bound");
     let alpha = Alpha::new(1e-6).expect("in range");
-    let measured = |plan: &Plan| white_box(plan, 50_000, alpha, &mut Seeded::new(3)).expect("seeded");
+    let measured =
+        |plan: &Plan| white_box(plan, 50_000, alpha, &mut Seeded::new(3)).expect("seeded");
     assert_ne!(measured(&honest).ruling(claim), Ruling::Violated);
     let twin = recipe("noise_multiplier = 2.0").plan().expect("priced");
     assert_eq!(measured(&twin).ruling(claim), Ruling::Violated);

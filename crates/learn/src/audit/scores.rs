@@ -23,7 +23,10 @@ pub fn clip_bkd(network: &Network, weights: &[f32], point: &Point) -> Result<f64
 
 /// Minus the loss on some points: of a member of the data, or of examples with a backdoor.
 pub fn negative_loss(network: &Network, weights: &[f32], points: &[Point]) -> Result<f64> {
-    let inputs: Vec<f32> = points.iter().flat_map(|point| point.features.iter().copied()).collect();
+    let inputs: Vec<f32> = points
+        .iter()
+        .flat_map(|point| point.features.iter().copied())
+        .collect();
     let outputs = network.predict(weights, &inputs)?;
     let each = outputs.chunks_exact(network.output_len()).zip(points);
     let losses = each.map(|(output, point)| network.loss().value(output, point.class as f32));
