@@ -3,13 +3,13 @@
 //! Bounds are free of assumptions about distributions; the event is chosen on one half of the trials and judged on the other, and the guesses of a single run are made
 //! by a rule that stands here, fixed before any run.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::sync::Mutex;
 
 use clap::Args;
-use whit_audit::{Alpha, Group, GuessRule, OneRun, Outputs};
+use whit_audit::{Alpha, Counts, Group, GuessRule, OneRun, Share};
 use whit_core::{Bits, Delta, Entropy, Neighbours};
-use whit_learn::audit::bound::best_half_line;
+use whit_learn::audit::bound::best_threshold;
 use whit_learn::audit::canary::Canaries;
 use whit_learn::{Draft, NoiseDraft, Plan, SamplerDraft};
 use whit_mechanism::{OsEntropy, crew};
@@ -22,6 +22,10 @@ const EPSILONS: [f64; 3] = [1.0, 4.0, 8.0];
 const DELTA: f64 = 1e-5;
 /// Canaries that are tried side by side.
 const SIDE_BY_SIDE: usize = 256;
+/// Trials of each world that choose the event.
+const CHOOSING: usize = 2_000_000;
+/// Trials of each world that one thread takes at a time.
+const PIECE: usize = 1 << 17;
 /// Canaries of a single run with the rule for them: about where the mean bound is largest, by a simulation with other numbers.
 const SINGLE: [(usize, GuessRule); 2] = [
     (
@@ -50,22 +54,36 @@ pub(crate) struct Options {
     /// How many threads work
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     threads: NonZeroUsize,
-    /// Trials of each world, half of which choose the event
-    #[arg(long, value_name = "NUMBER", default_value_t = 20_000_000)]
-    trials: usize,
+    /// Trials of each world that judge
+    #[arg(long, value_name = "NUMBER", default_value_t = 60_000_000)]
+    trials: u64,
+    /// How likely an example is in a step of a single run
+    #[arg(long, value_name = "RATE", default_value_t = 0.05)]
+    single_rate: f64,
+    /// Steps of a single run
+    #[arg(long, value_name = "NUMBER", default_value_t = 500)]
+    single_steps: u64,
 }
 
-fn plan(epsilon: f64) -> Result<Plan, Failure> {
-    Ok(Plan::new(&Draft {
-        sampler: SamplerDraft::Poisson { rate: 0.2 },
-        steps: 25,
-        clip_norm: 1.0,
-        adaptive: None,
-        noise: NoiseDraft::Epsilon(epsilon),
-        delta: DELTA,
-        relation: Neighbours::AddRemove,
-        examples_public: 5000,
-    })?)
+/// How often examples take part.
+struct Schedule {
+    rate: f64,
+    steps: u64,
+}
+
+impl Schedule {
+    fn plan(&self, epsilon: f64) -> Result<Plan, Failure> {
+        Ok(Plan::new(&Draft {
+            sampler: SamplerDraft::Poisson { rate: self.rate },
+            steps: self.steps,
+            clip_norm: 1.0,
+            adaptive: None,
+            noise: NoiseDraft::Epsilon(epsilon),
+            delta: DELTA,
+            relation: Neighbours::AddRemove,
+            examples_public: 5000,
+        })?)
+    }
 }
 
 fn alpha(value: f64) -> Result<Alpha, Failure> {
@@ -80,60 +98,87 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn white_box(options: &Options) -> Result<String, Failure> {
-    let mut text = format!(
-        "Many trials: {} of each world, 99 % confidence, Poisson rate 0.2, 25 steps, delta 1e-5\n\n| claimed epsilon | noise multiplier | measured, no model | share | judged by |\n| --- | --- | --- | --- | --- |\n",
-        options.trials
-    );
-    let mut bar = Bar::new(EPSILONS.len() as u64 * options.trials as u64 * 2);
-    for epsilon in EPSILONS {
-        let plan = plan(epsilon)?;
-        let canaries = Canaries::new(&plan, SIDE_BY_SIDE)?;
-        // A piece for each call, so that the bar moves.
-        let piece = 1 << 17;
-        let pieces = options.trials.div_ceil(piece);
-        let found = Mutex::new([Vec::new(), Vec::new()]);
-        let failed = Mutex::new(None);
-        let moving = Mutex::new(&mut bar);
-        crew::each(options.threads.get(), 0..pieces, |_| {
-            match canaries.scores_of_worlds(piece, &mut OsEntropy::new()) {
-                Ok(worlds) => {
-                    let mut all = super::lock(&found);
-                    all.iter_mut()
-                        .zip(worlds)
-                        .for_each(|(all, more)| all.extend(more));
+/// How often a canary is above the threshold in so many trials with it, and without.
+fn above(
+    canaries: &Canaries,
+    threshold: f64,
+    trials: u64,
+    threads: NonZeroUsize,
+    bar: &mut Bar,
+) -> Result<[Share; 2], Failure> {
+    let pieces = trials.div_ceil(PIECE as u64);
+    let found = Mutex::new(([Share { hits: 0, trials: 0 }; 2], None, bar));
+    crew::each(threads.get(), 0..pieces, |_| {
+        let worlds = canaries.scores_of_worlds(PIECE, &mut OsEntropy::new());
+        let (all, failed, bar) = &mut *super::lock(&found);
+        match worlds {
+            Ok(worlds) => {
+                for (share, scores) in all.iter_mut().zip(worlds) {
+                    share.hits += scores.iter().filter(|score| **score > threshold).count() as u64;
+                    share.trials += scores.len() as u64;
                 }
-                Err(error) => *super::lock(&failed) = Some(error),
             }
-            super::lock(&moving).step(2 * piece as u64, "white-box canaries");
-        });
-        if let Some(error) = super::lock(&failed).take() {
-            return Err(error.into());
+            Err(error) => *failed = Some(error),
         }
-        let [with, without] = std::mem::take(&mut *super::lock(&found));
-        let (shown, held) = Outputs::new(with, without).split();
-        let event = best_half_line(&shown, alpha(0.01)?)?;
+        bar.step(2 * PIECE as u64, "white-box canaries");
+    });
+    let (shares, failed, _) = found
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(shares),
+    }
+}
+
+fn white_box(options: &Options) -> Result<String, Failure> {
+    let plans = Schedule {
+        rate: 0.5,
+        steps: 8,
+    };
+    let judging = options.trials.div_ceil(CHOOSING as u64) * CHOOSING as u64;
+    let mut text = format!(
+        "Many trials: {judging} of each world judge, {CHOOSING} others choose the event, 99 % confidence, Poisson rate {}, {} steps, delta 1e-5\n\n| claimed epsilon | noise multiplier | measured, no model | share | event | seen with, without |\n| --- | --- | --- | --- | --- | --- |\n",
+        plans.rate, plans.steps
+    );
+    let mut bar = Bar::new(EPSILONS.len() as u64 * judging * 2);
+    for epsilon in EPSILONS {
+        let plan = plans.plan(epsilon)?;
+        let canaries = Canaries::new(&plan, SIDE_BY_SIDE)?;
+        let (shown, _) = canaries
+            .worlds(2 * CHOOSING, &mut OsEntropy::new())?
+            .split();
+        let times = NonZeroU64::new(judging / CHOOSING as u64).unwrap_or(NonZeroU64::MIN);
+        let threshold = best_threshold(&shown, alpha(0.01)?, times)?;
+        let [with, without] = above(&canaries, threshold, judging, options.threads, &mut bar)?;
+        let event = format!("score above {threshold:.3}");
         let delta = Delta::new(DELTA).map_err(whit_learn::Error::from)?;
-        let bound = held
-            .count(&event)
-            .epsilon_lower(delta, Group::ONE, alpha(0.01)?);
+        let counts = Counts::of_fixed_event(event, with, without);
+        let bound = counts.epsilon_lower(delta, Group::ONE, alpha(0.01)?);
         let bound = bound.map_err(whit_learn::Error::from)?;
         let claimed = plan.epsilon().upper();
         text += &format!(
-            "| {claimed:.4} | {:.4} | {:.3} | {:.1} % | {} |\n",
+            "| {claimed:.4} | {:.4} | {:.3} | {:.1} % | {} | {}, {} |\n",
             plan.noise_multiplier(),
             bound.epsilon_lower(),
             100.0 * bound.epsilon_lower() / claimed,
             bound.evidence(),
+            with.hits,
+            without.hits,
         );
     }
     Ok(text + "\n")
 }
 
 fn single_runs(options: &Options) -> Result<String, Failure> {
-    let plan = plan(4.0)?;
+    let plans = Schedule {
+        rate: options.single_rate,
+        steps: options.single_steps,
+    };
+    let plan = plans.plan(4.0)?;
     let mut text = format!(
-        "A single run at epsilon 4, 95 % confidence, mean of {RUNS} runs, guesses fixed before\n\n| canaries | guesses | measured, no model, mean | least and largest | share | by the other bound, mean |\n| --- | --- | --- | --- | --- | --- |\n"
+        "A single run at epsilon 4, 95 % confidence, mean of {RUNS} runs, guesses fixed before, Poisson rate {}, {} steps\n\n| canaries | guesses | measured, no model, mean | least and largest | share | by the other bound, mean |\n| --- | --- | --- | --- | --- | --- |\n",
+        plans.rate, plans.steps
     );
     for (count, rule) in SINGLE {
         let canaries = Canaries::new(&plan, count)?;

@@ -9,6 +9,8 @@
 //! **Several bounds**, such as one for each `k`, of which the largest is reported, share `alpha` ([`corrected`]). The largest of several bounds at full `alpha` each is what
 //!   papers report; it is labelled so wherever it is shown, and no verdict rests on it.
 
+use std::num::NonZeroU64;
+
 use whit_audit::{Alpha, Counts, EpsilonBound, Event, Group, Outputs, Shown, World};
 use whit_audit::{clopper_pearson_lower, clopper_pearson_upper};
 use whit_core::Delta;
@@ -65,6 +67,15 @@ fn places(count: usize) -> Vec<usize> {
 
 /// The half line that scores which may be looked at like best: the one whose bound would be largest if as many others fell as they did. Scores are larger in the first world.
 pub fn best_half_line(shown: &Shown<f64>, alpha: Alpha) -> Result<Event<f64>> {
+    let threshold = best_threshold(shown, alpha, NonZeroU64::MIN)?;
+    let name = format!("score above {threshold:.4}");
+    Ok(Event::new(name, World::One, move |score: &f64| {
+        *score > threshold
+    }))
+}
+
+/// The same, as a threshold, if so many times as many trials as are shown are to judge: then rarer events can be seen.
+pub fn best_threshold(shown: &Shown<f64>, alpha: Alpha, times: NonZeroU64) -> Result<f64> {
     let half = alpha.split(2)?;
     let mut worlds = [shown.one(), shown.other()].map(<[f64]>::to_vec);
     // What is not a number is above nothing.
@@ -78,7 +89,8 @@ pub fn best_half_line(shown: &Shown<f64>, alpha: Alpha) -> Result<Event<f64>> {
         .for_each(|scores| scores.sort_by(f64::total_cmp));
     let [with, without] = worlds;
     let ratio = |likely: [usize; 2], unlikely: [usize; 2]| -> Result<f64> {
-        let [likely, unlikely] = [likely, unlikely].map(|pair| pair.map(|count| count as u64));
+        let [likely, unlikely] =
+            [likely, unlikely].map(|pair| pair.map(|count| count as u64 * times.get()));
         let lower = clopper_pearson_lower(likely[0], likely[1], half)?;
         let upper = clopper_pearson_upper(unlikely[0], unlikely[1], half)?;
         Ok(lower / upper)
@@ -99,11 +111,7 @@ pub fn best_half_line(shown: &Shown<f64>, alpha: Alpha) -> Result<Event<f64>> {
             best = (found, threshold);
         }
     }
-    let (_, threshold) = best;
-    let name = format!("score above {threshold:.4}");
-    Ok(Event::new(name, World::One, move |score: &f64| {
-        *score > threshold
-    }))
+    Ok(best.1)
 }
 
 #[cfg(test)]
