@@ -88,7 +88,11 @@ pub fn best_threshold(shown: &Shown<f64>, alpha: Alpha, times: NonZeroU64) -> Re
         .iter_mut()
         .for_each(|scores| scores.sort_by(f64::total_cmp));
     let [with, without] = worlds;
-    let ratio = |likely: [usize; 2], unlikely: [usize; 2]| -> Result<f64> {
+    let ratio = |likely: [usize; 2], mut unlikely: [usize; 2]| -> Result<f64> {
+        // What was not seen at all, or once, may be seen in more trials.
+        if times.get() > 1 {
+            unlikely[0] = (unlikely[0] + 1).min(unlikely[1]);
+        }
         let [likely, unlikely] =
             [likely, unlikely].map(|pair| pair.map(|count| count as u64 * times.get()));
         let lower = clopper_pearson_lower(likely[0], likely[1], half)?;
