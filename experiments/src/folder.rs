@@ -19,6 +19,14 @@ pub(crate) fn find(root: Option<OsString>, experiment: &Experiment) -> Result<Pa
     }
 }
 
+/// The same for an audit, whose files are looked for by the reader.
+pub(crate) fn of(root: Option<OsString>, name: &str) -> Result<PathBuf, Failure> {
+    let root = root
+        .filter(|root| !root.is_empty())
+        .ok_or(Failure::NoData)?;
+    Ok(Path::new(&root).join(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

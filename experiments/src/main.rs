@@ -3,6 +3,7 @@
 //! An experiment is a file with a constant of its own: what is claimed, where its numbers come from, and its plans as `whit train` reads
 //! them. All else is shared: `folder` finds the data, `run` trains, `kept` remembers what was trained, `report` makes tables and `plot` makes pictures.
 
+mod audit;
 mod budget;
 mod cifar;
 mod experiment;
@@ -91,6 +92,16 @@ enum Command {
     FashionCurve(Options),
     /// CIFAR-10 from epsilon 0.1 to 10
     CifarCurve(Options),
+    /// What ClipBKD finds, by noise, clip norm and initialisation: table 2 of Jagielski, Ullman and Oprea
+    AuditTable2(audit::table2::Options),
+    /// What white-box canaries find at epsilon 1, 4 and 8, and in a single run at epsilon 4
+    AuditCanaries(audit::canaries::Options),
+    /// What answers of final models tell at epsilon 10, from worst-case initial weights
+    AuditBlackBox(audit::black_box::Options),
+    /// What membership inference, a backdoor and ClipBKD find: figure 2 of Jagielski, Ullman and Oprea
+    AuditFigure2(audit::figure2::Options),
+    /// What is lost without privacy: bits out of exact counts, and a canary out of a model
+    AuditMemory(audit::memory::Options),
 }
 
 /// What every experiment can be told.
@@ -135,6 +146,11 @@ fn answer(command: &Command) -> Result<String, Failure> {
         Command::MnistCurve(options) => (&scattering::MNIST_CURVE, options),
         Command::FashionCurve(options) => (&scattering::FASHION_CURVE, options),
         Command::CifarCurve(options) => (&cifar::CURVE, options),
+        Command::AuditTable2(options) => return audit::table2::run(options),
+        Command::AuditCanaries(options) => return audit::canaries::run(options),
+        Command::AuditBlackBox(options) => return audit::black_box::run(options),
+        Command::AuditFigure2(options) => return audit::figure2::run(options),
+        Command::AuditMemory(options) => return audit::memory::run(options),
     };
     run::run(experiment, options)
 }

@@ -111,6 +111,37 @@ fn measure(model: &Model) {
     );
 }
 
+/// Whole trainings of the audited network: 6,000 examples, 576 steps of 250, Poisson samples and noise included, with noise of its own and in five worlds that
+/// share it. Seconds of CPU time for each, and how many times as long Opacus takes for as many examples, in turn.
+fn trainings() {
+    const EXAMPLES: usize = 6000;
+    const STEPS: u64 = 576;
+    let models = models();
+    let Some(model) = models.iter().find(|model| model.name == "audit") else {
+        return;
+    };
+    let mut peer = start(model, "ghost");
+    let audited = model::Audited::new(EXAMPLES, STEPS);
+    println!(
+        "\n| trainings of 784-32-2, 576 steps of 250 | CPU-s each | Opacus ghost, CPU-s | ghost : ours |"
+    );
+    println!("| --- | --- | --- | --- |");
+    for worlds in [1, 5] {
+        let mut rounds = Vec::new();
+        for _ in 0..ROUNDS {
+            let start = cpu_ns();
+            audited.train(worlds);
+            let ours = (cpu_ns() - start) / 1e9 / worlds as f64;
+            let speed = peer.as_mut().map_or(f64::NAN, Peer::speed);
+            rounds.push((ours, (STEPS * 250) as f64 / speed));
+        }
+        let ours = median(rounds.iter().map(|round| round.0).collect());
+        let theirs = median(rounds.iter().map(|round| round.1).collect());
+        let ratio = median(rounds.iter().map(|(ours, theirs)| theirs / ours).collect());
+        println!("| {worlds} in lock-step | {ours:.3} | {theirs:.2} | {ratio:.1}× |");
+    }
+}
+
 /// Megabytes: resident now, and at most so far.
 fn memory_mb() -> [f64; 2] {
     #[expect(
@@ -205,6 +236,9 @@ fn main() {
             });
             println!("| {} | {threads} | {small} | {large} |", model.name);
         }
+    }
+    if arguments.is_empty() || arguments[0] == "audit" {
+        trainings();
     }
     println!("\nExact noise: {:.1} ns per draw.", noise_ns());
 }

@@ -41,9 +41,10 @@ MODELS = {
     "mlp60": lambda: mlp(60),
     "logistic": lambda: (nn.Linear(784, 10), (784,)),
     "cnn": cnn,
+    "audit": lambda: (nn.Sequential(nn.Linear(784, 32), nn.ReLU(), nn.Linear(32, 2)), (784,)),
 }
 model, shape = MODELS[MODEL]()
-inputs, labels = torch.randn(BATCH, *shape), torch.randint(0, 10, (BATCH,))
+inputs, labels = torch.randn(BATCH, *shape), torch.randint(0, 2 if MODEL == "audit" else 10, (BATCH,))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 loss_of = nn.CrossEntropyLoss()
 if MODE == "ghost":

@@ -22,6 +22,9 @@ pub enum Error {
     /// A mechanism refused.
     #[error(transparent)]
     Mechanism(#[from] whit_mechanism::Error),
+    /// A statistic of an audit refused.
+    #[error(transparent)]
+    Audit(#[from] whit_audit::Error),
     /// No entropy.
     #[error(transparent)]
     Entropy(#[from] EntropyFailure),
@@ -285,6 +288,7 @@ impl Fault for Error {
             Self::Unit(error) => error.kind(),
             Self::Accounting(error) => error.kind(),
             Self::Mechanism(error) => error.kind(),
+            Self::Audit(error) => error.kind(),
             Self::Data(error) => error.kind(),
             Self::Votes(error) => error.kind(),
             Self::Model(error) => error.kind(),
@@ -327,6 +331,7 @@ impl Fault for Error {
             Self::Unit(error) => error.code(),
             Self::Accounting(error) => error.code(),
             Self::Mechanism(error) => error.code(),
+            Self::Audit(error) => error.code(),
             Self::Data(error) => error.code(),
             Self::Votes(error) => error.code(),
             Self::Model(error) => error.code(),
@@ -372,6 +377,7 @@ impl Fault for Error {
             Self::Unit(error) => error.suggestion(),
             Self::Accounting(error) => error.suggestion(),
             Self::Mechanism(error) => error.suggestion(),
+            Self::Audit(error) => error.suggestion(),
             Self::Data(error) => error.suggestion(),
             Self::Votes(error) => error.suggestion(),
             Self::Model(error) => error.suggestion(),

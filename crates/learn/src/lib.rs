@@ -1,6 +1,7 @@
 //! Private learning: models trained so that no one's presence in the data can be told from them.
 
 pub mod aligned;
+pub mod audit;
 #[cfg(test)]
 mod canary_test;
 pub mod card;

@@ -108,7 +108,12 @@ fn crates_use_each_other_as_drawn() {
         ),
         (
             "whit-learn",
-            &["whit-accounting", "whit-core", "whit-mechanism"],
+            &[
+                "whit-accounting",
+                "whit-audit",
+                "whit-core",
+                "whit-mechanism",
+            ],
         ),
         ("whit-testkit", &["whit-core"]),
         (
@@ -129,7 +134,7 @@ fn crates_use_each_other_as_drawn() {
         ),
         (
             "whit-experiments",
-            &["whit-core", "whit-learn", "whit-mechanism"],
+            &["whit-audit", "whit-core", "whit-learn", "whit-mechanism"],
         ),
     ];
     let members: BTreeSet<String> = {

@@ -2,9 +2,11 @@
 
 use std::num::NonZeroUsize;
 
-use whit_core::{AddRemove, L2, Ratio, Scale, Sensitivity};
+use whit_core::{AddRemove, L2, Neighbours, Ratio, Scale, Sensitivity};
+use whit_learn::audit::{LockStep, Noising, World};
 use whit_learn::clip::Clip;
 use whit_learn::clipped_sum::{BatchRows, ClippedSum, Memory, non_private_sum};
+use whit_learn::data::Dataset;
 use whit_learn::layer::{
     Activation, Conv2d, Flatten, Function, Layer, Linear, Pool, Pooling, Window,
 };
@@ -12,6 +14,7 @@ use whit_learn::loss::Loss;
 use whit_learn::network::{Examples, Network};
 use whit_learn::optimizer::{Optimizer, Rule};
 use whit_learn::schedule::Schedule;
+use whit_learn::{Clipping, Draft, NoiseDraft, Plan, SamplerDraft};
 use whit_mechanism::{OsEntropy, RoundedGaussian};
 
 /// A model and the batch that it is compared at.
@@ -22,7 +25,7 @@ pub(crate) struct Model {
     layers: fn() -> Vec<Box<dyn Layer>>,
 }
 
-pub(crate) fn models() -> [Model; 4] {
+pub(crate) fn models() -> [Model; 5] {
     let model = |name, title, batch, layers| Model {
         name,
         title,
@@ -39,6 +42,7 @@ pub(crate) fn models() -> [Model; 4] {
             || vec![Box::new(Linear::new(784, 10))],
         ),
         model("cnn", "MNIST CNN, 256", 256, cnn),
+        model("audit", "audited network 784-32-2, 250", 250, audited),
     ]
 }
 
@@ -47,6 +51,15 @@ fn mlp(inputs: usize) -> Vec<Box<dyn Layer>> {
         Box::new(Linear::new(inputs, 1000)),
         Box::new(Activation::new(Function::Relu, 1000)),
         Box::new(Linear::new(1000, 10)),
+    ]
+}
+
+/// That of the audits of training: thousands of them are trained.
+fn audited() -> Vec<Box<dyn Layer>> {
+    vec![
+        Box::new(Linear::new(784, 32)),
+        Box::new(Activation::new(Function::Relu, 32)),
+        Box::new(Linear::new(32, 2)),
     ]
 }
 
@@ -90,6 +103,7 @@ fn numbers(count: usize, size: f32) -> Vec<f32> {
 struct Pixels {
     floats: Vec<f32>,
     width: usize,
+    classes: u32,
 }
 
 /// Rows of the data, at most.
@@ -99,7 +113,7 @@ impl Examples for Pixels {
     fn load(&self, row: u32, input: &mut [f32]) -> Option<f32> {
         let start = row as usize * self.width % self.floats.len();
         input.copy_from_slice(&self.floats[start..start + self.width]);
-        Some((row % 10) as f32)
+        Some((row % self.classes) as f32)
     }
 }
 
@@ -151,6 +165,7 @@ impl Run {
             data: Pixels {
                 floats: numbers(batch.min(ROWS_MAX) * width, 1.0),
                 width,
+                classes: network.output_len() as u32,
             },
             rows: (0..batch as u32).collect(),
             weights: numbers(network.param_len(), 0.03),
@@ -235,5 +250,57 @@ impl Run {
         update.expect("as many sums as weights");
         self.buffer = sum;
         examples
+    }
+}
+
+/// The audited network with its data and plan, for whole trainings.
+pub(crate) struct Audited {
+    plan: Plan,
+    network: Network,
+    data: Dataset,
+    start: Vec<f32>,
+}
+
+impl Audited {
+    pub(crate) fn new(examples: usize, steps: u64) -> Self {
+        let network = Network::new(audited(), Loss::CrossEntropy).expect("it fits");
+        let labels = (0..examples as u32).map(|row| row % 2).collect();
+        let features = numbers(examples * network.input_len(), 1.0);
+        let shape = vec![network.input_len()];
+        let draft = Draft {
+            sampler: SamplerDraft::Poisson {
+                rate: 250.0 / examples as f64,
+            },
+            steps,
+            clip_norm: 1.0,
+            adaptive: None,
+            noise: NoiseDraft::Multiplier(1.01),
+            delta: 1e-5,
+            relation: Neighbours::ReplaceOne,
+            examples_public: examples as u64,
+        };
+        Self {
+            plan: Plan::new(&draft).expect("a plan"),
+            start: numbers(network.param_len(), 0.03),
+            data: Dataset::with_classes(shape, features, labels, 2).expect("it fits"),
+            network,
+        }
+    }
+
+    /// Trains in so many worlds at once.
+    pub(crate) fn train(&self, worlds: usize) {
+        let worlds = vec![World::of(&self.data); worlds];
+        let (rule, schedule) = (
+            Rule::Sgd { momentum: 0.0 },
+            Schedule::Constant { rate: 0.15 },
+        );
+        let steps = self.plan.steps();
+        let optimizer = Optimizer::new(rule, schedule, self.network.param_len(), steps);
+        let method = (Clipping::Flat, optimizer.expect("in range"));
+        let lock_step = LockStep::new(&self.plan, &self.network, &worlds, method, Noising::Plan);
+        let models = lock_step
+            .expect("it fits")
+            .train(&self.start, &mut OsEntropy::new());
+        assert!(models.expect("entropy")[0] != self.start);
     }
 }

@@ -240,7 +240,7 @@ impl LayerSpec {
     }
 
     /// Names and shapes of the parameters, in order.
-    pub(super) fn shapes(&self) -> Vec<(&'static str, Vec<usize>)> {
+    pub(crate) fn shapes(&self) -> Vec<(&'static str, Vec<usize>)> {
         match self {
             Self::Linear {
                 inputs, outputs, ..

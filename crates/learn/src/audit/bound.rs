@@ -1,0 +1,123 @@
+//! # From scores to a lower bound on epsilon
+//! **Definition** [Jag20, Alg. 2]. Two worlds at distance `k`, and an event about a model: its score is above a threshold, or not above it. How likely
+//!   the event is in one world and in the other bounds epsilon from below, by group privacy and exact binomial bounds (see [`whit_audit`]).
+//! **Guarantee.** That of [`whit_audit::Counts::epsilon_lower`]: at most the true epsilon at this `δ`, except with probability `alpha`.
+//! **Requires.** Trials of one world are independent. Those of different worlds need not be: the bounds of the two probabilities are joined by the
+//!   union bound, so that worlds may share samples and noise ([`lock_step`](super::lock_step)).
+//! **Choice.** The event is chosen by the first trials and judged by the others, which are independent of them. There is no way here to judge an event by the trials
+//!   that chose it.
+//! **Several bounds**, such as one for each `k`, of which the largest is reported, share `alpha` ([`corrected`]). The largest of several bounds at full `alpha` each is what
+//!   papers report; it is labelled so wherever it is shown, and no verdict rests on it.
+
+use std::num::NonZeroU64;
+
+use whit_audit::{Alpha, Counts, EpsilonBound, Event, Group, Outputs, Shown, World};
+use whit_audit::{clopper_pearson_lower, clopper_pearson_upper};
+use whit_core::Delta;
+
+use crate::error::Result;
+
+/// Scores of models in two worlds.
+#[derive(Clone, Copy, Debug)]
+pub struct Trials<'a> {
+    /// In world 0.
+    pub without: &'a [f64],
+    /// In world 1.
+    pub with: &'a [f64],
+    /// How many of each choose the event; the others judge it.
+    pub choosing: usize,
+    /// The distance of the worlds.
+    pub group: Group,
+    /// The slack of the guarantee that is doubted; zero if papers are to be followed, which leave it out.
+    pub delta: Delta,
+}
+
+impl Trials<'_> {
+    /// The bound at confidence `1 - alpha`.
+    pub fn bound(&self, alpha: Alpha) -> Result<EpsilonBound> {
+        let counts = self.counts(alpha)?;
+        Ok(counts.epsilon_lower(self.delta, self.group, alpha)?)
+    }
+
+    /// The counts of the trials that judge, for other bounds than this one.
+    pub fn counts(&self, alpha: Alpha) -> Result<Counts> {
+        let outputs = Outputs::new(self.with.to_vec(), self.without.to_vec());
+        let (shown, held) = outputs.split_at(self.choosing)?;
+        let event = best_half_line(&shown, alpha)?;
+        Ok(held.count(&event))
+    }
+}
+
+/// The largest of several bounds, one for each of these, that hold together at confidence `1 - alpha`.
+pub fn corrected(trials: &[Trials], alpha: Alpha) -> Result<EpsilonBound> {
+    let share = alpha.split(trials.len().max(1))?;
+    let bounds = trials.iter().map(|trials| trials.bound(share));
+    Ok(EpsilonBound::best_of(bounds.collect::<Result<_>>()?)?)
+}
+
+/// Places in a sorted list that are tried: all of the first ones, and then as many as a step of a twentieth leaves, from either end.
+fn places(count: usize) -> Vec<usize> {
+    let (mut places, mut rank) = (Vec::new(), 0_usize);
+    while rank < count {
+        places.extend([rank, count - 1 - rank]);
+        rank = (rank + 1).max(rank + rank / 20);
+    }
+    places
+}
+
+/// The half line that scores which may be looked at like best: the one whose bound would be largest if as many others fell as they did. Scores are larger in the first world.
+pub fn best_half_line(shown: &Shown<f64>, alpha: Alpha) -> Result<Event<f64>> {
+    let threshold = best_threshold(shown, alpha, NonZeroU64::MIN)?;
+    let name = format!("score above {threshold:.4}");
+    Ok(Event::new(name, World::One, move |score: &f64| {
+        *score > threshold
+    }))
+}
+
+/// The same, as a threshold, if so many times as many trials as are shown are to judge: then rarer events can be seen.
+pub fn best_threshold(shown: &Shown<f64>, alpha: Alpha, times: NonZeroU64) -> Result<f64> {
+    let half = alpha.split(2)?;
+    let mut worlds = [shown.one(), shown.other()].map(<[f64]>::to_vec);
+    // What is not a number is above nothing.
+    worlds.iter_mut().flatten().for_each(|score| {
+        if score.is_nan() {
+            *score = f64::NEG_INFINITY;
+        }
+    });
+    worlds
+        .iter_mut()
+        .for_each(|scores| scores.sort_by(f64::total_cmp));
+    let [with, without] = worlds;
+    let ratio = |likely: [usize; 2], mut unlikely: [usize; 2]| -> Result<f64> {
+        // What was not seen at all, or once, may be seen in more trials.
+        if times.get() > 1 {
+            unlikely[0] = (unlikely[0] + 1).min(unlikely[1]);
+        }
+        let [likely, unlikely] =
+            [likely, unlikely].map(|pair| pair.map(|count| count as u64 * times.get()));
+        let lower = clopper_pearson_lower(likely[0], likely[1], half)?;
+        let upper = clopper_pearson_upper(unlikely[0], unlikely[1], half)?;
+        Ok(lower / upper)
+    };
+    let mut best = (f64::NEG_INFINITY, 0.0);
+    let of_with = places(with.len()).into_iter().map(|at| with[at]);
+    let of_without = places(without.len()).into_iter().map(|at| without[at]);
+    for threshold in of_with.chain(of_without) {
+        let not_above = |scores: &[f64]| scores.partition_point(|score| *score <= threshold);
+        let low = [not_above(&with), not_above(&without)];
+        let all = [with.len(), without.len()];
+        let high = [all[0] - low[0], all[1] - low[1]];
+        // A bound takes the better of the event and its complement, which is likelier in the other world.
+        let above = ratio([high[0], all[0]], [high[1], all[1]])?;
+        let not_above = ratio([low[1], all[1]], [low[0], all[0]])?;
+        let found = above.max(not_above);
+        if found > best.0 {
+            best = (found, threshold);
+        }
+    }
+    Ok(best.1)
+}
+
+#[cfg(test)]
+#[path = "bound_test.rs"]
+mod tests;
