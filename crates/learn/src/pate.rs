@@ -50,12 +50,21 @@
 //! ```
 
 mod aggregation;
+pub mod ballots;
+pub mod ensemble;
 mod error;
 mod interactive;
+pub mod kernel;
 mod laplace;
+pub mod learner;
 pub mod owner;
+pub mod partition;
 pub mod sanitise;
+pub mod spread;
+pub mod student;
 pub mod tune;
+mod upright;
+pub mod view;
 mod votes;
 
 #[cfg(test)]
