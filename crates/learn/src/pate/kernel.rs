@@ -50,6 +50,8 @@ pub struct KernelModel {
 /// Rounds of the solver, at most, and the residuals that are small enough, relatively.
 const ROUNDS: usize = 300;
 const RESIDUAL: f64 = 1e-4;
+/// A lesson has no more rows than this: a matrix of a gigabyte. Further ones are left out, so that no part, however many examples reach it, makes a process run out of memory: that would be told.
+pub const EXAMPLES_MAX: usize = 1 << 14;
 /// Rows of a product that a thread takes at once.
 const ROWS: usize = 64;
 
@@ -66,14 +68,16 @@ impl KernelRidge {
         positive("the penalty", self.penalty)
     }
 
-    /// Fits to examples of `depth` features, row by row, with shares of classes, `classes` for each row: 1 for its class if one is known.
+    /// Fits to the first [`EXAMPLES_MAX`] examples of `depth` features, row by row, with shares of classes, `classes` for each row: 1 for its class if one is known.
     pub fn fit(
         &self,
-        examples: Vec<f32>,
+        mut examples: Vec<f32>,
         shares: &[f32],
         (depth, classes): (usize, usize),
         threads: NonZeroUsize,
     ) -> KernelModel {
+        examples.truncate(EXAMPLES_MAX * depth);
+        let shares = &shares[..shares.len().min(EXAMPLES_MAX * classes)];
         let squares = squares(&examples, depth);
         let rows = squares.len();
         let mut matrix = vec![0.0; rows * rows];
@@ -99,6 +103,15 @@ impl KernelRidge {
 }
 
 impl KernelModel {
+    /// Its examples and their weights.
+    pub fn tensors(&self) -> Vec<(String, Vec<usize>, &[f32])> {
+        let rows = self.squares.len();
+        vec![
+            ("examples".into(), vec![rows, self.depth], &self.examples[..]),
+            ("weights".into(), vec![rows, self.classes], &self.weights[..]),
+        ]
+    }
+
     /// Scores of rows, `classes` for each.
     pub fn scores(&self, rows: &[f32], threads: NonZeroUsize) -> Vec<f32> {
         let count = rows.len() / self.depth.max(1);
@@ -257,4 +270,69 @@ fn dots(left: &[f32], right: &[f32], columns: usize) -> Vec<f64> {
         }
     }
     sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: NonZeroUsize = NonZeroUsize::MIN;
+
+    /// `(K + λI) a = Y`, checked by hand in double precision.
+    #[test]
+    fn weights_solve_the_equations() {
+        let rows = [0.0, 1.0, 0.5, -1.0, 2.0, 0.3_f32];
+        let shares = [1.0, 0.0, 0.0, 1.0, 1.0, 0.0_f32];
+        for kernel in [Kernel::Linear, Kernel::Gaussian { width: 0.7 }] {
+            let ridge = KernelRidge {
+                kernel,
+                penalty: 0.2,
+            };
+            let model = ridge.fit(rows.to_vec(), &shares, (2, 2), ONE);
+            let alike = |i: usize, j: usize| {
+                let (x, z) = (&rows[2 * i..2 * i + 2], &rows[2 * j..2 * j + 2]);
+                let pairs = || x.iter().zip(z).map(|(x, z)| (f64::from(*x), f64::from(*z)));
+                match kernel {
+                    Kernel::Linear => 1.0 + pairs().map(|(x, z)| x * z).sum::<f64>() / 2.0,
+                    Kernel::Gaussian { width } => {
+                        let square: f64 = pairs().map(|(x, z)| (x - z) * (x - z)).sum();
+                        (-square / (4.0 * width * width)).exp()
+                    }
+                }
+            };
+            let scores = model.scores(&rows, ONE);
+            for i in 0..3 {
+                for c in 0..2 {
+                    let of = |j: usize| f64::from(model.weights[2 * j + c]);
+                    let sum: f64 = (0..3).map(|j| alike(i, j) * of(j)).sum();
+                    let target = f64::from(shares[2 * i + c]) - 0.5;
+                    assert!((sum + 0.2 * of(i) - target).abs() < 1e-3, "{kernel:?}");
+                    assert!((f64::from(scores[2 * i + c]) - sum).abs() < 1e-4);
+                }
+            }
+            assert_eq!(model.tensors()[0].1, [3, 2]);
+        }
+    }
+
+    /// Everything in one part: it costs a gigabyte, and no more.
+    #[test]
+    fn examples_beyond_the_cap_are_left_out() {
+        let ridge = KernelRidge {
+            kernel: Kernel::Linear,
+            penalty: 1e5,
+        };
+        let rows = EXAMPLES_MAX + 5;
+        let model = ridge.fit(vec![0.0; rows], &vec![1.0; 2 * rows], (1, 2), ONE);
+        assert_eq!(model.tensors()[0].1, [EXAMPLES_MAX, 1]);
+    }
+
+    #[test]
+    fn without_examples_all_scores_are_zero() {
+        let ridge = KernelRidge {
+            kernel: Kernel::Linear,
+            penalty: 1.0,
+        };
+        let model = ridge.fit(Vec::new(), &[], (2, 3), ONE);
+        assert_eq!(model.scores(&[1.0, 2.0], ONE), [0.0; 3]);
+    }
 }

@@ -12,7 +12,7 @@ use super::view::Lesson;
 use crate::clipped_sum::{BatchRows, Memory, non_private_sum};
 use crate::error::{Error, Result, within};
 use crate::loss::Loss;
-use crate::model::{Model, init};
+use crate::model::{Architecture, Model, Tensor, init, tensors};
 use crate::network::{Examples, Network};
 
 /// Makes a judge of a lesson.
@@ -27,6 +27,11 @@ pub trait Learn: Sync {
 pub trait Judge: Send + Sync {
     /// For each row, as many scores as there are classes.
     fn scores(&self, rows: &[f32], threads: NonZeroUsize) -> Result<Vec<f32>>;
+
+    /// All its numbers, by name and with their shape, to write a student to a file. A teacher's are never asked for.
+    fn tensors(&self) -> Vec<(String, Vec<usize>, &[f32])> {
+        Vec::new()
+    }
 }
 
 /// The classes with the largest scores, the first of several.
@@ -59,6 +64,10 @@ impl Judge for KernelModel {
     fn scores(&self, rows: &[f32], threads: NonZeroUsize) -> Result<Vec<f32>> {
         Ok(Self::scores(self, rows, threads))
     }
+
+    fn tensors(&self) -> Vec<(String, Vec<usize>, &[f32])> {
+        Self::tensors(self)
+    }
 }
 
 /// A network, trained by Adam on shuffled batches of its lesson. A row counts for the class of its largest share.
@@ -76,16 +85,21 @@ pub struct PlainNetwork {
 
 /// The parameters of a network that was trained.
 struct PlainModel {
+    architecture: Architecture,
     network: Network,
     parameters: Vec<f32>,
 }
 
 impl PlainNetwork {
-    fn network(&self, depth: usize, classes: usize) -> Result<(Network, Vec<f32>)> {
+    fn model(&self, depth: usize, classes: usize) -> Result<PlainModel> {
         let architecture = self.model.architecture(&[depth], classes)?;
         let network = Network::from_specs(architecture.layers(), Loss::CrossEntropy)?;
         let parameters = init(architecture.layers(), self.model.seed.unwrap_or(0));
-        Ok((network, parameters))
+        Ok(PlainModel {
+            architecture,
+            network,
+            parameters,
+        })
     }
 }
 
@@ -99,11 +113,12 @@ impl Learn for PlainNetwork {
         count("the size of batches", self.batch as f64)?;
         let passes = self.rate > 0.0 && self.rate < 1e3;
         within("the learning rate", self.rate, passes, "above 0, and below 1000")?;
-        self.network(depth, classes).map(drop)
+        self.model(depth, classes).map(drop)
     }
 
     fn learn(&self, lesson: Lesson, seed: u64, _: NonZeroUsize) -> Result<Box<dyn Judge>> {
-        let (network, mut parameters) = self.network(lesson.depth, lesson.classes)?;
+        let mut model = self.model(lesson.depth, lesson.classes)?;
+        let (network, parameters) = (&model.network, &mut model.parameters);
         let count = lesson.features.len() / lesson.depth.max(1);
         let mut rows: Vec<u32> = (0..count as u32).collect();
         let batches = count.div_ceil(self.batch.max(1));
@@ -126,21 +141,25 @@ impl Learn for PlainNetwork {
                 rows: batch,
                 seeds: &[],
             };
-            non_private_sum(&network, &parameters, batch, &mut memory, &mut gradient)?;
+            non_private_sum(network, parameters, batch, &mut memory, &mut gradient)?;
             let rate = self.rate * (1.0 - step as f64 / steps as f64);
             let share = 1.0 / (end - at * self.batch) as f32;
-            adam.step(&mut parameters, &gradient, share, rate as f32);
+            adam.step(parameters, &gradient, share, rate as f32);
         }
-        Ok(Box::new(PlainModel {
-            network,
-            parameters,
-        }))
+        Ok(Box::new(model))
     }
 }
 
 impl Judge for PlainModel {
     fn scores(&self, rows: &[f32], _: NonZeroUsize) -> Result<Vec<f32>> {
         Ok(self.network.predict(&self.parameters, rows)?)
+    }
+
+    fn tensors(&self) -> Vec<(String, Vec<usize>, &[f32])> {
+        let floats = |tensor: &Tensor| &self.parameters[tensor.offset..tensor.offset + tensor.len()];
+        let each = tensors(self.architecture.layers()).into_iter();
+        each.map(|tensor| (tensor.name.clone(), tensor.shape.clone(), floats(&tensor)))
+            .collect()
     }
 }
 

@@ -74,14 +74,25 @@ impl View {
         self.mean.len()
     }
 
+    /// What is subtracted from features and what they are then multiplied by: functions of public examples.
+    pub fn constants(&self) -> [&[f32]; 2] {
+        [&self.mean, &self.factor]
+    }
+
+    /// Refuses examples of another shape, which is public.
+    pub fn check(&self, shape: &[usize]) -> Result<()> {
+        match shape == self.shape {
+            true => Ok(()),
+            false => Err(Error::OtherFeatures {
+                takes: self.shape.iter().product(),
+                gives: shape.iter().product(),
+            }),
+        }
+    }
+
     /// These rows of data of the same shape, as they are seen. An example that cannot be seen is left out, as a function of itself alone; a shape that differs is refused, and is public.
     pub fn lesson(&self, data: &Dataset, rows: &[usize], threads: NonZeroUsize) -> Result<Lesson> {
-        if data.shape() != self.shape {
-            return Err(Error::OtherFeatures {
-                takes: self.shape.iter().product(),
-                gives: data.width(),
-            });
-        }
+        self.check(data.shape())?;
         let classes = data.classes().unwrap_or_default() as usize;
         let (mut features, labels) = self.mapped(data, rows, threads)?;
         self.scale(&mut features);
