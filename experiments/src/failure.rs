@@ -29,6 +29,9 @@ pub(crate) enum Failure {
     /// What was kept of models cannot be read.
     #[error("{path:?} is not what a run before has kept")]
     Kept { path: PathBuf },
+    /// A file of the data cannot be read.
+    #[error("{path:?} cannot be read: {why}")]
+    Unread { path: PathBuf, why: String },
     /// A file could not be written.
     #[error("{path:?} cannot be written: {why}")]
     Unwritable { path: PathBuf, why: String },
@@ -40,7 +43,11 @@ impl Fault for Failure {
             Self::Learn(error) => error.kind(),
             Self::Data(error) => error.kind(),
             Self::Plan(_) | Self::NoTest => FaultKind::Bug,
-            Self::NoData | Self::Missing { .. } | Self::Kept { .. } | Self::Unwritable { .. } => {
+            Self::NoData
+            | Self::Missing { .. }
+            | Self::Kept { .. }
+            | Self::Unread { .. }
+            | Self::Unwritable { .. } => {
                 FaultKind::Invalid
             }
         }
@@ -54,16 +61,17 @@ impl Fault for Failure {
             Self::Learn(error) => error.code(),
             Self::Data(error) => error.code(),
             Self::Kept { .. } => "kept_malformed",
+            Self::Unread { .. } => "data_unreadable",
             Self::Unwritable { .. } => "out_not_written",
         }
     }
 
     fn suggestion(&self) -> String {
         match self {
-            Self::NoData | Self::Missing { .. } => {
+            Self::NoData | Self::Missing { .. } | Self::Unread { .. } => {
                 "set WHIT_DATA to a folder with the subfolders mnist and fashion-mnist, each with its four files as published: train-images-idx3-ubyte.gz, \
                  train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz; and cifar-10 with data_batch_1.png and the others \
-                 that experiments/fetch-cifar-10 puts there"
+                 that experiments/fetch-cifar-10 puts there; and adult with adult.data.gz and adult.test.gz"
                     .into()
             }
             Self::Kept { .. } => {

@@ -8,11 +8,20 @@ use crate::failure::Failure;
 
 /// The folder of an experiment's data; `root` is the value of `WHIT_DATA`. There is no default: nobody trains on data by accident.
 pub(crate) fn find(root: Option<OsString>, experiment: &Experiment) -> Result<PathBuf, Failure> {
+    within(root, experiment.folder, experiment.files)
+}
+
+/// The same for a folder that must hold these files.
+pub(crate) fn within(
+    root: Option<OsString>,
+    folder: &str,
+    files: &[&'static str],
+) -> Result<PathBuf, Failure> {
     let root = root
         .filter(|root| !root.is_empty())
         .ok_or(Failure::NoData)?;
-    let folder = Path::new(&root).join(experiment.folder);
-    let mut files = experiment.files.iter();
+    let folder = Path::new(&root).join(folder);
+    let mut files = files.iter();
     match files.find(|file| !folder.join(file).is_file()) {
         Some(file) => Err(Failure::Missing { folder, file }),
         None => Ok(folder),

@@ -3,6 +3,7 @@
 //! An experiment is a file with a constant of its own: what is claimed, where its numbers come from, and its plans as `whit train` reads
 //! them. All else is shared: `folder` finds the data, `run` trains, `kept` remembers what was trained, `report` makes tables and `plot` makes pictures.
 
+mod adult;
 mod audit;
 mod budget;
 mod cifar;
@@ -14,6 +15,9 @@ mod mnist;
 mod mnist_abadi;
 mod mnist_cnn;
 mod mnist_tanh;
+mod pate;
+mod pate_beside;
+mod pate_plot;
 mod plot;
 mod progress;
 mod report;
@@ -102,6 +106,10 @@ enum Command {
     AuditFigure2(audit::figure2::Options),
     /// What is lost without privacy: bits out of exact counts, and a canary out of a model
     AuditMemory(audit::memory::Options),
+    /// MNIST, a student of 250 teachers
+    PateMnist(pate::Options),
+    /// The census, a student of 250 teachers
+    PateAdult(pate::Options),
 }
 
 /// What every experiment can be told.
@@ -134,7 +142,9 @@ fn main() -> ExitCode {
 
 fn answer(command: &Command) -> Result<String, Failure> {
     let (experiment, options) = match command {
-        Command::List => return Ok(report::list(&EXPERIMENTS)),
+        Command::List => return Ok(report::list(&EXPERIMENTS, &[&pate::MNIST, &pate::ADULT])),
+        Command::PateMnist(options) => return pate::MNIST.run(options),
+        Command::PateAdult(options) => return pate::ADULT.run(options),
         Command::MnistCnn(options) => (&mnist_cnn::EXPERIMENT, options),
         Command::MnistTanh(options) => (&mnist_tanh::EXPERIMENT, options),
         Command::MnistAbadi(options) => (&mnist_abadi::EXPERIMENT, options),

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use crate::experiment::{Experiment, Goal};
 use crate::failure::Failure;
+use crate::pate::Ensembles;
 use crate::run::Outcome;
 use crate::{budget, plot};
 
 /// What there is.
-pub(crate) fn list(experiments: &[&Experiment]) -> String {
+pub(crate) fn list(experiments: &[&Experiment], ensembles: &[&Ensembles]) -> String {
     let mut text = String::new();
     for experiment in experiments {
         text += &format!("{}: {}\n", experiment.name, experiment.title);
@@ -16,6 +17,16 @@ pub(crate) fn list(experiments: &[&Experiment]) -> String {
             text += &format!("    {}: {}\n", setting.name, setting.goal.words());
         }
         text += &format!("    {}\n", experiment.sources);
+    }
+    for ensembles in ensembles {
+        text += &format!(
+            "{}: {}\n    at least {:.1} % at a data-dependent epsilon of at most {}\n    {}\n",
+            ensembles.name,
+            ensembles.title,
+            100.0 * ensembles.accuracy,
+            ensembles.epsilon,
+            ensembles.sources
+        );
     }
     text
 }

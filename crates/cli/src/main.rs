@@ -23,6 +23,7 @@ mod pate_aggregate;
 mod pate_plan;
 mod pate_plot;
 mod pate_result;
+mod pate_train;
 mod place;
 mod plot;
 mod progress;

@@ -162,7 +162,7 @@ impl Finished<'_> {
         }
         let mut text = table::lines(&lines);
         if let Some((owner, accounting)) = self.owner {
-            text += &format!("\n{}", private(owner, accounting));
+            text += &format!("\n{}", private_part(owner, accounting));
         }
         text + &format!(
             "\nLabels, from query 0 on; - where nothing is told:\n{}",
@@ -179,7 +179,7 @@ fn word(accounting: Accounting) -> &'static str {
 }
 
 /// The owner's part.
-fn private(owner: &Owner, accounting: Accounting) -> String {
+pub(crate) fn private_part(owner: &Owner, accounting: Accounting) -> String {
     let line = |name: &str, text: String| (name.to_owned(), text);
     let lines = [
         line(

@@ -24,15 +24,9 @@ pub(crate) enum Read {
     Fit(Box<FitRecipe>),
 }
 
-#[expect(clippy::disallowed_methods, reason = "a door opens files")]
 pub(crate) fn read(path: &Path) -> Result<Read, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::invalid(
-            "plan_not_read",
-            &format!("the plan {path:?} cannot be read: {error}"),
-            "give the path of a TOML file; whit train --help shows one",
-        )
-    })?;
+    let help = "[data], [model] and [plan] as in the example of whit train --help";
+    let text = text(path)?;
     let kind = toml::from_str::<toml::Table>(&text).ok();
     let kind = kind
         .as_ref()
@@ -42,20 +36,39 @@ pub(crate) fn read(path: &Path) -> Result<Read, Failure> {
             .map(|recipe: FitRecipe| Read::Fit(Box::new(recipe.read_as_meant()))),
         None => toml::from_str(&text).map(|recipe| Read::Steps(Box::new(recipe))),
     };
-    read.map_err(|error| {
-        let place = match error.span() {
-            Some(span) => {
-                let before = text.get(..span.start).unwrap_or_default();
-                format!(", line {}", before.matches('\n').count() + 1)
-            }
-            None => String::new(),
-        };
+    read.map_err(|error| malformed(path, &text, &error, help))
+}
+
+/// A plan of another kind; `help` says what would pass.
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(path: &Path, help: &str) -> Result<T, Failure> {
+    let text = text(path)?;
+    toml::from_str(&text).map_err(|error| malformed(path, &text, &error, help))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a door opens files")]
+fn text(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| {
         Failure::invalid(
-            "plan_malformed",
-            &format!("the plan {path:?}{place}: {}", in_words(error.message())),
-            "give [data], [model] and [plan] as in the example of whit train --help",
+            "plan_not_read",
+            &format!("the plan {path:?} cannot be read: {error}"),
+            "give the path of a TOML file; whit train --help shows one",
         )
     })
+}
+
+fn malformed(path: &Path, text: &str, error: &toml::de::Error, help: &str) -> Failure {
+    let place = match error.span() {
+        Some(span) => {
+            let before = text.get(..span.start).unwrap_or_default();
+            format!(", line {}", before.matches('\n').count() + 1)
+        }
+        None => String::new(),
+    };
+    Failure::invalid(
+        "plan_malformed",
+        &format!("the plan {path:?}{place}: {}", in_words(error.message())),
+        &format!("give {help}"),
+    )
 }
 
 /// What the reader of TOML says, in the words of plans and not in those of the program.
@@ -69,6 +82,10 @@ fn in_words(message: &str) -> String {
         ("struct Declaration", "a section such as [data]"),
         ("struct ModelSection", "a section [model]"),
         ("struct BudgetSection", "a section [plan]"),
+        ("struct TeachersSection", "a section [teachers]"),
+        ("struct AggregatorSection", "a section [aggregator]"),
+        ("struct StudentSection", "a section [student]"),
+        ("struct LearnerSection", "a learner such as { kind = \"kernel_ridge\" }"),
         ("struct Model", "a section [model]"),
         ("expected u64", "expected a whole number from 0 on"),
         ("expected u32", "expected a whole number from 0 on"),

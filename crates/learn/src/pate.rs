@@ -50,12 +50,23 @@
 //! ```
 
 mod aggregation;
+pub mod ballots;
+pub mod ensemble;
 mod error;
 mod interactive;
+mod kept;
+pub mod kernel;
 mod laplace;
+pub mod learner;
 pub mod owner;
+pub mod partition;
+pub mod recipe;
 pub mod sanitise;
+pub mod spread;
+pub mod student;
 pub mod tune;
+mod upright;
+pub mod view;
 mod votes;
 
 #[cfg(test)]
@@ -66,6 +77,7 @@ pub use error::VotesError;
 pub use interactive::Interactive;
 pub use laplace::LaplaceAggregation;
 pub use owner::{Accounting, Owner};
+pub use recipe::{EnsembleRecipe, Room};
 pub use sanitise::{Sanitise, Sanitised};
 pub use tune::{Choice, Goal, simulated, tune};
 pub use votes::{Declared, Layout, Votes};

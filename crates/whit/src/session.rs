@@ -79,6 +79,8 @@ mod reply;
 mod same_file;
 mod statistic;
 #[cfg(feature = "learn")]
+mod teaching;
+#[cfg(feature = "learn")]
 mod training;
 mod turn;
 #[cfg(feature = "learn")]
@@ -91,6 +93,10 @@ pub use rehearsal::{rehearse, rehearse_statistic};
 pub use reply::{Charge, Explained, Left, Remaining, Reply};
 pub use same_file::is_same_file;
 pub use statistic::Measured;
+#[cfg(feature = "learn")]
+pub use teaching::{
+    Taught, TeachOrder, quote_teaching_unopened, rehearse_teaching,
+};
 #[cfg(feature = "learn")]
 pub use training::{Course, Desk, Order, Planned, Quoted, Sought, quote_unopened, rehearse_run};
 #[cfg(feature = "learn")]

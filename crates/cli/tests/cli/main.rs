@@ -22,6 +22,7 @@ mod catalogued;
 mod house;
 mod kill;
 mod pate;
+mod pate_train;
 mod query;
 mod read_only;
 mod refusals;

@@ -51,7 +51,14 @@ impl LaplaceAggregation {
         let epsilon_each = epsilon_each.unwrap_or_else(Ratio::one);
         let each = match neighbours {
             Neighbours::AddRemove => noisy_max::<AddRemove>(&epsilon_each, classes)?.event(),
-            _ => noisy_max::<ReplaceOne>(&epsilon_each, classes)?.event(),
+            Neighbours::ReplaceOne => noisy_max::<ReplaceOne>(&epsilon_each, classes)?.event(),
+            other => {
+                return Err(whit_accounting::Error::WrongRelation {
+                    mechanism: "an aggregation of votes".into(),
+                    neighbours: other,
+                }
+                .into());
+            }
         };
         let parts = vec![each.mechanism().clone(); queries as usize];
         let event = Event::new(each.neighbours(), Mechanism::Composition(parts));

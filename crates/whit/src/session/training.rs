@@ -107,11 +107,11 @@ struct Terms<'a, S> {
 }
 
 /// A run that is paid for: now, or before.
-struct Begun {
-    place: Place,
-    sequence: u64,
-    receipt: String,
-    resumed: bool,
+pub(super) struct Begun {
+    pub(super) place: Place,
+    pub(super) sequence: u64,
+    pub(super) receipt: String,
+    pub(super) resumed: bool,
 }
 
 impl Session {
@@ -201,7 +201,12 @@ impl Session {
     }
 
     /// A run that was begun in the folder, if this ledger was charged for it, by this account.
-    fn paid_before(&self, run: &Run, account: &Account, desk: &Desk<'_>) -> Result<Begun> {
+    pub(super) fn paid_before(
+        &self,
+        run: &Run,
+        account: &Account,
+        desk: &Desk<'_>,
+    ) -> Result<Begun> {
         // It reads rows again, and whether that fails is a bit that nobody pays for.
         self.ledger.running()?;
         let place = Place::open(desk.out, run.clone()).map_err(whit_learn::Error::from)?;
@@ -266,7 +271,7 @@ fn check<P: Planned>(order: &Order<'_, P>, recipe: &Recipe) -> Result<Architectu
 }
 
 /// The folder of a run that is to be paid for, made if it is not there. What cannot be written is noticed here, and leaves nothing.
-fn tried(desk: &Desk<'_>, run: &Run, floats: usize) -> whit_learn::Result<Place> {
+pub(super) fn tried(desk: &Desk<'_>, run: &Run, floats: usize) -> whit_learn::Result<Place> {
     Place::rehearse(desk.out)?;
     let place = Place::make(desk.out, run.clone())?;
     place.probe(floats)?;
@@ -285,7 +290,7 @@ pub(super) fn unfit(table: &str, error: DataError) -> Error {
 }
 
 /// What the ledger knows a run by: its plan, its number and whoever pays.
-fn key(run: &Run, id: &str, account: &Account) -> Key {
+pub(super) fn key(run: &Run, id: &str, account: &Account) -> Key {
     let mut text = format!("training {:?} {id}", run.plan);
     // Names may hold anything, so each is preceded by its length.
     for level in account.levels() {
