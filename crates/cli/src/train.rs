@@ -167,6 +167,15 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         arguments: &arguments,
     };
     if arguments.dry_run {
+        let files = [Some(&recipe.data), recipe.test.as_ref()];
+        for path in files.into_iter().flatten().map(|data| &data.path) {
+            if !folder.join(path).exists() {
+                eprintln!(
+                    "whit: note: {} is not there: this is the price, and training would stop before it is paid",
+                    path.display()
+                );
+            }
+        }
         return job.price(found, format);
     }
     let public = recipe.load_test(folder, job.threads())?;

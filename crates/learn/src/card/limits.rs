@@ -147,7 +147,7 @@ impl Card<'_> {
         line(
             text,
             &format!(
-                "- A person with several {}s in the data is protected less: k of them have about k times the epsilon.",
+                "- A person who is more than one {} in the data is protected less: with k of them, about k times the epsilon.",
                 inline(self.guarantee.unit)
             ),
         );

@@ -125,7 +125,7 @@ impl Fault for ModelError {
     fn suggestion(&self) -> String {
         match self {
             Self::UnknownModel { .. } => {
-                "give `kind` as \"mlp\", \"cnn\", \"logistic\" or \"layers\"".into()
+                "give `kind` as \"mlp\", \"cnn\", \"logistic\" or \"layers\", or of the models without steps as \"naive_bayes\", \"linear_regression\", \"minima_perturbation\" (logistic regression), \"forest\", \"boosted_stumps\", \"k_means\" or \"pca\"".into()
             }
             Self::UnknownLayer { .. } => format!("give one of {}", super::spec::KINDS.join(", ")),
             Self::BatchNorm { .. } => {
