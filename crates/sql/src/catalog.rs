@@ -279,6 +279,16 @@ impl Table {
         }
     }
 
+    /// The words that a column may hold, if the owner has declared them.
+    pub fn words(&self, column: &str) -> Option<Vec<&str>> {
+        let values = self.columns.get(column)?.values.as_ref()?;
+        let words = values.iter().map(|value| match value {
+            Value::Text(word) => Some(&**word),
+            _ => None,
+        });
+        words.collect()
+    }
+
     pub(crate) fn access(&self) -> &Access {
         &self.access
     }

@@ -71,7 +71,7 @@ mod value;
 mod workers;
 
 pub use analyze::StablePlan;
-pub use catalog::Catalog;
+pub use catalog::{Catalog, Table};
 pub use error::{Error, Result};
 pub use execute::{Aggregates, Answer, AnswerColumn, execute};
 pub use plan::Statement;

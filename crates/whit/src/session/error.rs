@@ -46,6 +46,21 @@ pub enum Error {
         /// The unit that was asked for.
         given: String,
     },
+    /// A plan for words that the catalog does not have in a column.
+    #[cfg(feature = "learn")]
+    #[error(
+        "the catalog declares the values of {column} in the table {table}, and {given} is none of them"
+    )]
+    OtherWord {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// What the plan has there.
+        given: String,
+        /// What the catalog has there.
+        words: Vec<String>,
+    },
     /// A statistic for another neighbour relation than the budget's.
     #[error("the budget is for {budget} neighbours, and this is for {given} neighbours")]
     OtherRelation {
@@ -322,6 +337,8 @@ impl Fault for Error {
         match (self.below(), self) {
             (Some(error), _) => error.code(),
             (None, Self::OtherUnit { .. }) => "other_unit",
+            #[cfg(feature = "learn")]
+            (None, Self::OtherWord { .. }) => "other_word",
             (None, Self::OtherRelation { .. }) => "other_relation",
             (None, Self::NoColumn { .. }) => "unknown_column",
             (None, Self::NoTable { .. }) => "unknown_table",
@@ -356,6 +373,11 @@ impl Fault for Error {
             (None, Self::OtherUnit { unit, .. }) => {
                 format!("leave the unit out, or give {unit}")
             }
+            #[cfg(feature = "learn")]
+            (None, Self::OtherWord { column, words, .. }) => format!(
+                "give classes, categories and columns as the catalog has them; {column} holds words: {}",
+                words.join(", ")
+            ),
             (None, Self::OtherRelation { budget, .. }) => format!("use {budget}"),
             #[cfg(feature = "learn")]
             (None, Self::OtherFile { file, .. }) => format!(

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use whit_learn::Recipe;
-use whit_learn::data::Declaration;
-use whit_sql::{Catalog, Tables};
+use whit_learn::data::{Classes, Declaration};
+use whit_sql::{Catalog, Table, Tables};
 
 use super::Order;
 use crate::session::{Error, Kind, Result, is_same_file};
@@ -59,6 +59,7 @@ pub(in crate::session) fn protect_data(
             given: given.clone(),
         });
     }
+    only_declared_words(name, table, &data)?;
     data.unit = Some(unit.to_owned());
     // A declared cap is enforced, not trusted.
     let asked = data.rows_per_unit.or(table.rows_per_unit());
@@ -70,4 +71,37 @@ pub(in crate::session) fn protect_data(
     }
     data.rows_per_unit = asked;
     Ok(data)
+}
+
+/// Refuses words that the catalog does not declare where it declares any. Rows with other words are empty examples: a run on a word that is misspelt
+/// would be paid for and learn nothing, and nobody could be told.
+fn only_declared_words(name: &str, table: &Table, data: &Declaration) -> Result<()> {
+    let none = |column: &str, given: &[String]| {
+        let Some(words) = table.words(column) else {
+            return Ok(());
+        };
+        match given.iter().find(|given| !words.contains(&given.as_str())) {
+            None => Ok(()),
+            Some(given) => Err(Error::OtherWord {
+                table: name.to_owned(),
+                column: column.to_owned(),
+                given: given.clone(),
+                words: words.into_iter().map(str::to_owned).collect(),
+            }),
+        }
+    };
+    if let (Some(label), Some(Classes::Names(classes))) = (&data.label, &data.classes) {
+        none(label, classes)?;
+    }
+    let categories = data.categories.iter().flatten();
+    for (column, given) in categories.clone() {
+        none(column, given)?;
+    }
+    // Columns of words that are read as numbers.
+    let is_category = |column: &String| categories.clone().any(|(name, _)| name == column);
+    let numbers = data.columns.iter().flatten();
+    for column in numbers.filter(|column| !is_category(column)) {
+        none(column, &["a number".to_owned()])?;
+    }
+    Ok(())
 }

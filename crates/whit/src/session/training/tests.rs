@@ -186,6 +186,38 @@ fn a_budget_without_a_delta_refuses_with_what_would_pass() {
     assert!(!stage.out("a").exists());
 }
 
+/// A word that is misspelt would make every row an empty example, and be paid for.
+#[test]
+fn words_that_the_catalog_does_not_declare_are_refused_before_the_charge() {
+    let table = format!(
+        "{TABLE}column.side = {{ values = ['left', 'right'] }}\ncolumn.y = {{ values = ['a', 'b'] }}\n"
+    );
+    let check = |recipe: &str, expected: Option<&str>| {
+        let stage = Stage::new(recipe);
+        let session = stage.session(BUDGET, &table);
+        let before = left(&session);
+        let refused = stage.train(&session, "a", 1).err();
+        assert_eq!(refused.map(|refused| refused.code()), expected, "{recipe}");
+        assert_eq!(left(&session) == before, expected.is_some());
+    };
+    let classes = |names: &str| {
+        let columns = "columns = ['x']\nclasses = ";
+        RECIPE.replace("classes = 2", &format!("{columns}{names}"))
+    };
+    check(&classes("['left', 'right']"), None);
+    check(&classes("['left', 'write']"), Some("other_word"));
+    check(
+        &classes("['left', 'right']\ncategories = { y = ['a', 'c'] }")
+            .replace("['x']", "['x', 'y']"),
+        Some("other_word"),
+    );
+    // Words that are to be read as numbers.
+    check(
+        &classes("['left', 'right']").replace("['x']", "['x', 'y']"),
+        Some("other_word"),
+    );
+}
+
 #[test]
 fn whom_the_catalog_protects_is_not_the_recipes_to_say() {
     let several = TABLE.replace("rows_per_unit = 1", "rows_per_unit = 5");
