@@ -3,11 +3,17 @@
 //! **Setting.** That of `one_run.rs`: `m` canaries, `r` guesses, `v` of them right.
 //! **Definition.** The claim is a *blow-up*: an event of probability `x` in one world has at least `g(x)` in every neighbouring one. For
 //!   `(ε, δ)`-DP `g(x) = max(0, e^-ε (x-δ), 1 - δ - e^ε (1-x))`; for `μ`-GDP `g(x) = Φ(Φ⁻¹(x) - μ)`.
-//! **Guarantee.** Let `p_j` be the probability of exactly `j` right guesses, `R_i = Σ_{j>=i} (j/m) p_j` and
-//!   `H_i = Σ_{j>=i} ((r-j)/m) p_j`. Exchanging one canary's coin turns a sheet with one more right guess into one with one less, so
-//!   `H_{i-1} >= g(R_i)` for all `i` \[MMC25\]. Suppose `Pr[at least v right] >= τ`. Then `R_v >= τv/m`, `H_v >= τ(r-v)/m` with equality at
-//!   best, and going down from `v` each `H_{i-1}` is at least `g(R_i)`, which adds `(r-i+1)/m · p_{i-1}` to `H` and `(i-1)/(r-i+1)` times that to
-//!   `R`. If the sum `R_0 + H_0`, which is `r/m`, comes out larger than that, then so many right guesses have a probability below `τ`.
+//! **Guarantee.** Let `p_n` be the probability of exactly `n` right guesses, `R_i = Σ_{n>=i} (n/m) p_n` and `H_i = Σ_{n>=i} ((r-n)/m) p_n`, so that
+//!   `R_0 + H_0 = r/m`. Start at `a_v = τv/m`, `b_v = τ(r-v)/m`, and go down: `b_{i-1} = max(b_i, g(a_i))`,
+//!   `a_{i-1} = a_i + κ_{i-1} (b_{i-1} - b_i)` with `κ_n = n/(r-n)`. If `a_0 + b_0 > r/m`, then `Pr[at least v right] < τ` \[MMC25\].
+//! **Proof.** (1) Fix a canary. To turn its coin around makes a right guess of it wrong, and the number of right guesses one less; coins are
+//!   fair, so the event "right, and at least `i` right" in one world is "wrong, and at least `i-1` right" in its neighbour. The probability of
+//!   the latter is at least `g` of that of the former; on average over all canaries, since `g` is convex, `H_{i-1} >= g(R_i)`.
+//!   (2) Suppose `Pr[at least v right] >= τ`. Then `R_i - a_i >= κ_i (H_i - b_i)` for all `i <= v`, and `R_i >= a_i`, and from the first
+//!   step on `H_i >= b_i`. At `v` because `R_v >= κ_v H_v`, `a_v = κ_v b_v` and `R_v >= τv/m`. (If `g(a_v) <= b_v` the recursion stays where it
+//!   is, at a sum of `τr/m`, and refutes nothing.) Going down, `H_{i-1} >= H_i >= b_i` and `H_{i-1} >= g(R_i) >= g(a_i)`; and
+//!   `R_{i-1} - R_i = κ_{i-1} (H_{i-1} - H_i)`, so that `R_{i-1} - a_{i-1} = κ_{i-1} (H_{i-1} - b_{i-1}) + (R_i - a_i) - κ_{i-1} (H_i - b_i)`, where the rest is
+//!   not negative since `κ` grows. At zero, `r/m = R_0 + H_0 >= a_0 + b_0`.
 //! **Rounding.** The recursion is in plain floats of positive numbers, at most `2^20` steps of a few operations each, and a result counts only if it is
 //!   above by more than `1e-8` of itself.
 //! **Kinds.** A refuted claim is refuted without a model. For `(ε, δ)`-DP this gives an [`EpsilonBound`]; the epsilon of a fitted `μ` is a

@@ -26,9 +26,11 @@
 //! ```
 
 mod alpha;
+mod attack;
 mod binomial;
 mod bootstrap;
 mod bound;
+mod classifier;
 mod curve;
 mod divergence;
 mod divergence_tester;
@@ -41,14 +43,20 @@ mod gdp;
 mod group;
 pub mod interval;
 mod model;
+mod neighbour;
 mod normal;
 mod one_run;
 mod power;
+mod program;
+mod replay;
+mod report;
+mod report_html;
 #[cfg(test)]
 mod simulate;
 mod world;
 
 pub use alpha::{ALPHA_MAX, ALPHA_MIN, Alpha};
+pub use attack::Target;
 pub use bootstrap::{Resample, area_under_curve, bootstrap};
 pub use bound::{EpsilonBound, REACH_FACTOR, REACH_POWER, Ruling};
 pub use curve::Search;
@@ -61,6 +69,10 @@ pub use gdp::MuBound;
 pub use group::{GROUP_MAX, Group};
 pub use interval::{TRIALS_MAX, clopper_pearson_lower, clopper_pearson_upper};
 pub use model::{Estimate, ModelBound};
+pub use neighbour::{Pair, farthest_neighbours};
 pub use one_run::{CanaryScores, GuessRule, Guesses, OneRun};
-pub use power::trials_for;
+pub use power::{trials_for, trials_to_reach};
+pub use program::Outcome;
+pub use replay::{CoinStream, Coins, Replayed, replay};
+pub use report::{Kind, Report, Row};
 pub use world::{Counts, Event, Held, Outputs, Share, Shown, Tally, World, multi_split};

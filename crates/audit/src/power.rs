@@ -9,10 +9,11 @@
 //! **Limits.** A plan, not a proof: the normal approximation is used, and one direction. The exact bounds of
 //!   [`crate::falsify()`] want about twice as many runs.
 
-use whit_core::Epsilon;
+use whit_core::{Delta, Epsilon};
 
 use crate::normal::quantile_lower;
-use crate::{Alpha, Error, Result};
+use crate::world::{Counts, Share};
+use crate::{Alpha, Error, Group, Result, Ruling};
 
 /// Runs per world after which a mechanism with `factor` times the claimed epsilon is convicted at level `alpha` with
 /// probability `power`, by the best test of one event. Plan twice as many for exact bounds.
@@ -45,6 +46,38 @@ pub fn trials_for(claimed: Epsilon, factor: f64, alpha: Alpha, power: f64) -> Re
     } else {
         Err(hopeless(claimed))
     }
+}
+
+/// The most trials that a plan considers: programs are not run more often.
+const PLANNED_MAX: u64 = 1 << 27;
+
+/// Held trials per world from which on a ruling on this claim can be [`Ruling::Consistent`](crate::Ruling): about the least number. `None`
+/// if even `2^27` do not suffice, as for a claim of zero.
+pub fn trials_to_reach(claimed: Epsilon, delta: Delta, group: Group, alpha: Alpha) -> Option<u64> {
+    let suffices = |trials: u64| {
+        let nothing = Share { hits: 0, trials };
+        Counts::of_fixed_event("", nothing, nothing)
+            .epsilon_lower(delta, group, alpha)
+            .is_ok_and(|bound| bound.ruling(claimed) == Ruling::Consistent)
+    };
+    let mut high = 8;
+    while !suffices(high) {
+        high *= 2;
+        if high > PLANNED_MAX {
+            return None;
+        }
+    }
+    // Counts are whole, so that the answer is not quite monotone in the trials; near enough for a plan.
+    let mut low = high / 2;
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if suffices(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Some(high)
 }
 
 fn hopeless(claimed: Epsilon) -> Error {
@@ -84,6 +117,25 @@ mod tests {
     fn stricter_levels_cost_more() {
         let ratio = trials(1.0, 1.1, 1e-6, 0.999).expect("valid") as f64 / 11_779.0;
         assert!((ratio - 1.61).abs() < 0.01, "{ratio}");
+    }
+
+    #[test]
+    fn more_trials_are_needed_for_less_claims() {
+        let needed = |claimed: f64, group: u32| {
+            trials_to_reach(
+                Epsilon::new(claimed).expect("not negative"),
+                Delta::ZERO,
+                Group::new(group).expect("in range"),
+                Alpha::new(0.01).expect("in range"),
+            )
+        };
+        let [tenth, one, five] = [0.1, 1.0, 5.0].map(|claimed| needed(claimed, 1));
+        assert!(one < tenth && one < five, "{tenth:?} {one:?} {five:?}");
+        assert!(one.is_some_and(|trials| trials < 300), "{one:?}");
+        // Two records apart, a claim of one half is as visible as one of one.
+        assert_eq!(needed(0.5, 2), one);
+        assert_eq!(needed(0.0, 1), None);
+        assert_eq!(needed(40.0, 1), None, "an event of e^-40 is never seen");
     }
 
     #[test]

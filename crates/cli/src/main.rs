@@ -5,6 +5,11 @@
 
 mod account;
 mod account_plot;
+mod audit;
+mod audit_command;
+mod audit_runner;
+mod audit_self;
+mod audit_train;
 mod budget;
 mod catalogued;
 mod census;
@@ -82,12 +87,14 @@ Examples:
       What training a model would cost; without --dry-run, the model.
   whit pate plan --epsilon 2 --delta 1e-5 --queries 640
       Noise for the votes of teachers; whit pate aggregate turns votes into labels.
+  whit audit self --quick
+      What really leaks, measured; whit audit command doubts any other program.
 
 Exit codes:
   0  answered
   1  invalid input or usage
   2  refused by a rule
-  3  the budget is exhausted
+  3  the budget is exhausted, or an audit refuted a claim
   4  an error inside this program, or damaged files";
 
 #[derive(Subcommand)]
@@ -102,6 +109,7 @@ enum Command {
     Account(account::Arguments),
     Train(train::Arguments),
     Pate(pate::Arguments),
+    Audit(audit::Arguments),
 }
 
 /// How to print, as it is asked for.
@@ -153,15 +161,20 @@ fn main() -> ExitCode {
     // Cases and their answers are JSON, whatever the format of the rest.
     let cases = |argument: &OsString| argument.to_string_lossy().starts_with("--json");
     let for_programs = format == Format::Json || arguments.iter().any(cases);
-    let mut unanswered = false;
-    let mut outcome = outcome::guard(|| run(arguments, &mut unanswered));
+    let (mut unanswered, mut violated) = (false, false);
+    let mut outcome = outcome::guard(|| run(arguments, &mut unanswered, &mut violated));
     if !for_programs {
         outcome = for_eyes(outcome);
     }
     let code = outcome::show(outcome, format);
     // Cases fail one by one, each with a line of its own.
-    if unanswered && code == ExitCode::SUCCESS {
+    if code != ExitCode::SUCCESS {
+        code
+    } else if unanswered {
         ExitCode::from(2)
+    } else if violated {
+        // An audit that refutes a claim has an answer, and is no success.
+        ExitCode::from(3)
     } else {
         code
     }
@@ -185,8 +198,12 @@ fn for_eyes(outcome: Result<String, Failure>) -> Result<String, Failure> {
         .map_err(clean)
 }
 
-/// The text for stdout; `unanswered` is set if a part of what was asked has no answer.
-fn run(arguments: Vec<OsString>, unanswered: &mut bool) -> Result<String, Failure> {
+/// The text for stdout; `unanswered` is set if a part of what was asked has no answer, `violated` if an audit refuted a claim.
+fn run(
+    arguments: Vec<OsString>,
+    unanswered: &mut bool,
+    violated: &mut bool,
+) -> Result<String, Failure> {
     match Arguments::try_parse_from(arguments) {
         Ok(Arguments { command, format }) => match command {
             Command::Query(arguments) => query::run(arguments, format),
@@ -199,6 +216,7 @@ fn run(arguments: Vec<OsString>, unanswered: &mut bool) -> Result<String, Failur
             Command::Account(arguments) => account::run(arguments, format.format()?, unanswered),
             Command::Train(arguments) => train::run(arguments, format.format()?),
             Command::Pate(arguments) => pate::run(arguments, format.format()?),
+            Command::Audit(arguments) => audit::run(arguments, format.format()?, violated),
         },
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(error.to_string()),

@@ -96,7 +96,7 @@ fn shipped_binary_does_not_link_the_testkit() {
 #[test]
 fn crates_use_each_other_as_drawn() {
     let metadata = metadata();
-    let drawn: [(&str, &[&str]); 11] = [
+    let drawn: [(&str, &[&str]); 12] = [
         ("whit-core", &[]),
         ("whit-mechanism", &["whit-core"]),
         ("whit-accounting", &["whit-core"]),
@@ -127,7 +127,11 @@ fn crates_use_each_other_as_drawn() {
                 "whit-sql",
             ],
         ),
-        ("whit-cli", &["whit", "whit-learn"]),
+        ("whit-trial", &["whit-audit", "whit-core", "whit-mechanism"]),
+        (
+            "whit-cli",
+            &["whit", "whit-audit", "whit-learn", "whit-trial"],
+        ),
         (
             "whit-experiments",
             &["whit-audit", "whit-core", "whit-learn", "whit-mechanism"],

@@ -17,6 +17,7 @@ mod account;
 mod account_words;
 mod advice;
 mod answers;
+mod audit;
 mod catalogued;
 mod house;
 mod kill;
@@ -171,7 +172,7 @@ const COMMON_KEYS: [&str; 13] = [
     "data",
 ];
 
-const COMMANDS: [&str; 27] = [
+const COMMANDS: [&str; 30] = [
     "",
     "query",
     "budget",
@@ -199,4 +200,7 @@ const COMMANDS: [&str; 27] = [
     "stats distinct",
     "stats marginals",
     "train",
+    "audit",
+    "audit command",
+    "audit self",
 ];

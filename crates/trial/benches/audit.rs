@@ -1,0 +1,71 @@
+//! `./bench audit`: every case with a million samples of each world, as it ships and with ten percent too little noise.
+//!
+//! Arguments: samples per world (a million), and threads (all cores).
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use whit_trial::{Case, Effort, Finding, Share, cases, trial};
+
+fn run_all(cases: &[Case], share: Share, effort: Effort, threads: usize) -> Vec<Finding> {
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(vec![None; cases.len()]);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(case) = cases.get(at) else { return };
+                    let finding = trial(case, share, effort).expect("the system has entropy");
+                    found.lock().expect("nobody panics")[at] = Some(finding);
+                }
+            });
+        }
+    });
+    let found = found.into_inner().expect("nobody panics");
+    found.into_iter().flatten().collect()
+}
+
+fn main() {
+    let numbers: Vec<u64> = std::env::args()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let samples = numbers.first().copied().unwrap_or(1_000_000);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = numbers.get(1).map_or(cores, |threads| *threads as usize);
+    let (cases, effort) = (cases(), Effort::of(samples));
+    println!("| noise | cases | samples of each world | first alarms | convicted | seconds |");
+    println!("|---|---|---|---|---|---|");
+    let mut wrong = Vec::new();
+    for (what, share) in [
+        ("as it ships", 1.0),
+        ("a tenth of epsilon too little", 1.0 / 1.1),
+    ] {
+        let started = Instant::now();
+        let found = run_all(&cases, Share::new(share), effort, threads);
+        let seconds = started.elapsed().as_secs_f64();
+        let alarms = found.iter().filter(|finding| finding.alarmed).count();
+        let convicted = found.iter().filter(|finding| finding.convicted()).count();
+        println!(
+            "| {what} | {} | {samples} | {alarms} | {convicted} | {seconds:.0} |",
+            cases.len()
+        );
+        for (case, finding) in cases.iter().zip(&found) {
+            if finding.convicted() != (share < 1.0) {
+                wrong.push(format!(
+                    "{what}: {}: claimed {:.4}, measured {:.4}",
+                    case.name(),
+                    case.claimed().value(),
+                    finding.bound.epsilon_lower()
+                ));
+            }
+        }
+    }
+    for line in &wrong {
+        println!("\n{line}");
+    }
+    if !wrong.is_empty() {
+        std::process::exit(1);
+    }
+}
