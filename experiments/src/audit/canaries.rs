@@ -149,10 +149,10 @@ fn white_box(options: &Options) -> Result<String, Failure> {
             .worlds(2 * CHOOSING, &mut OsEntropy::new())?
             .split();
         let times = NonZeroU64::new(judging / CHOOSING as u64).unwrap_or(NonZeroU64::MIN);
-        let threshold = best_threshold(&shown, alpha(0.01)?, times)?;
+        let delta = Delta::new(DELTA).map_err(whit_learn::Error::from)?;
+        let threshold = best_threshold(&shown, delta, alpha(0.01)?, times)?;
         let [with, without] = above(&canaries, threshold, judging, options.threads, &mut bar)?;
         let event = format!("score above {threshold:.3}");
-        let delta = Delta::new(DELTA).map_err(whit_learn::Error::from)?;
         let counts = Counts::of_fixed_event(event, with, without);
         let bound = counts.epsilon_lower(delta, Group::ONE, alpha(0.01)?);
         let bound = bound.map_err(whit_learn::Error::from)?;

@@ -44,7 +44,7 @@ impl Trials<'_> {
     fn counts(&self, alpha: Alpha) -> Result<Counts> {
         let outputs = Outputs::new(self.with.to_vec(), self.without.to_vec());
         let (shown, held) = outputs.split_at(self.choosing)?;
-        let event = best_half_line(&shown, alpha)?;
+        let event = best_half_line(&shown, self.delta, alpha)?;
         Ok(held.count(&event))
     }
 
@@ -80,8 +80,13 @@ fn places(count: usize) -> Vec<usize> {
 }
 
 /// The half line that scores which may be looked at like best: the one whose bound would be largest if as many others fell as they did. Scores are larger in the first world.
-pub fn best_half_line(shown: &Shown<f64>, alpha: Alpha) -> Result<Event<f64>> {
-    Ok(half_line(best_threshold(shown, alpha, NonZeroU64::MIN)?))
+pub fn best_half_line(shown: &Shown<f64>, delta: Delta, alpha: Alpha) -> Result<Event<f64>> {
+    Ok(half_line(best_threshold(
+        shown,
+        delta,
+        alpha,
+        NonZeroU64::MIN,
+    )?))
 }
 
 /// That a score is above the threshold, which is likelier in the first world.
@@ -91,7 +96,12 @@ fn half_line(threshold: f64) -> Event<f64> {
 }
 
 /// The same, as a threshold, if so many times as many trials as are shown are to judge: then rarer events can be seen.
-pub fn best_threshold(shown: &Shown<f64>, alpha: Alpha, times: NonZeroU64) -> Result<f64> {
+pub fn best_threshold(
+    shown: &Shown<f64>,
+    delta: Delta,
+    alpha: Alpha,
+    times: NonZeroU64,
+) -> Result<f64> {
     let half = alpha.split(2)?;
     let ratio = |likely: [u64; 2], mut unlikely: [u64; 2]| -> Result<f64> {
         // What was not seen at all, or once, may be seen in more trials.
@@ -101,7 +111,7 @@ pub fn best_threshold(shown: &Shown<f64>, alpha: Alpha, times: NonZeroU64) -> Re
         let [likely, unlikely] = [likely, unlikely].map(|pair| pair.map(|n| n * times.get()));
         let lower = clopper_pearson_lower(likely[0], likely[1], half)?;
         let upper = clopper_pearson_upper(unlikely[0], unlikely[1], half)?;
-        Ok(lower / upper)
+        Ok((lower - delta.value()) / upper)
     };
     best_by(shown, |[with, without]| {
         // A bound takes the better of the event and its complement, which is likelier in the other world.
