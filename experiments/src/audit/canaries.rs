@@ -55,7 +55,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     threads: NonZeroUsize,
     /// Trials of each world that judge
-    #[arg(long, value_name = "NUMBER", default_value_t = 60_000_000)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 120_000_000)]
     trials: u64,
     /// How likely an example is in a step of a single run
     #[arg(long, value_name = "RATE", default_value_t = 0.05)]
