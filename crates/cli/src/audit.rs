@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use whit::Failure;
 use whit_audit::{Report, Ruling};
 
-use crate::{Format, audit_command, audit_self};
+use crate::{Format, audit_command, audit_self, audit_train};
 
 /// Measures what really leaks, of whit or of any other program.
 ///
@@ -15,7 +15,7 @@ use crate::{Format, audit_command, audit_self};
 /// a mechanism many times on both, and looks for an output that is. What it finds is a lower bound on the loss, with its
 /// confidence: it can refute a claim, and never prove one.
 ///
-/// `whit audit command` doubts any program that reads a file. `whit audit self` doubts whit.
+/// `whit audit command` doubts any program that reads a file. `whit audit train` doubts a plan of training. `whit audit self` doubts whit.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -33,6 +33,7 @@ Examples:
 #[derive(Subcommand)]
 enum Command {
     Command(Box<audit_command::Arguments>),
+    Train(audit_train::Arguments),
     #[command(name = "self")]
     Whole(audit_self::Arguments),
 }
@@ -45,6 +46,7 @@ pub(crate) fn run(
 ) -> Result<String, Failure> {
     let (text, ruling) = match arguments.command {
         Command::Command(arguments) => audit_command::run(*arguments, format)?,
+        Command::Train(arguments) => audit_train::run(&arguments, format)?,
         Command::Whole(arguments) => audit_self::run(&arguments, format)?,
     };
     *violated = ruling == Ruling::Violated;

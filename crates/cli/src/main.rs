@@ -9,6 +9,7 @@ mod audit;
 mod audit_command;
 mod audit_runner;
 mod audit_self;
+mod audit_train;
 mod budget;
 mod catalogued;
 mod census;

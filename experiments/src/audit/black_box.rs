@@ -195,10 +195,7 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
     );
     for level in [0.05, 0.01] {
         let alpha = Alpha::new(level).map_err(whit_learn::Error::from)?;
-        let counts = trials.counts(alpha)?;
-        let mu = counts
-            .mu_lower(Group::ONE, alpha)
-            .map_err(whit_learn::Error::from)?;
+        let mu = trials.mu_bound(alpha)?;
         text += &format!(
             "| {:.0} % | {:.3} | {:.3} | {:.3} |\n",
             100.0 * (1.0 - level),

@@ -55,7 +55,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     threads: NonZeroUsize,
     /// Trials of each world that judge
-    #[arg(long, value_name = "NUMBER", default_value_t = 60_000_000)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 120_000_000)]
     trials: u64,
     /// How likely an example is in a step of a single run
     #[arg(long, value_name = "RATE", default_value_t = 0.05)]
@@ -149,10 +149,10 @@ fn white_box(options: &Options) -> Result<String, Failure> {
             .worlds(2 * CHOOSING, &mut OsEntropy::new())?
             .split();
         let times = NonZeroU64::new(judging / CHOOSING as u64).unwrap_or(NonZeroU64::MIN);
-        let threshold = best_threshold(&shown, alpha(0.01)?, times)?;
+        let delta = Delta::new(DELTA).map_err(whit_learn::Error::from)?;
+        let threshold = best_threshold(&shown, delta, alpha(0.01)?, times)?;
         let [with, without] = above(&canaries, threshold, judging, options.threads, &mut bar)?;
         let event = format!("score above {threshold:.3}");
-        let delta = Delta::new(DELTA).map_err(whit_learn::Error::from)?;
         let counts = Counts::of_fixed_event(event, with, without);
         let bound = counts.epsilon_lower(delta, Group::ONE, alpha(0.01)?);
         let bound = bound.map_err(whit_learn::Error::from)?;

@@ -11,7 +11,9 @@
 
 use std::num::NonZeroU64;
 
-use whit_audit::{Alpha, Counts, EpsilonBound, Event, Group, Outputs, Shown, World};
+use whit_audit::{
+    Alpha, Counts, EpsilonBound, Event, Group, MuBound, Outputs, Share, Shown, World,
+};
 use whit_audit::{clopper_pearson_lower, clopper_pearson_upper};
 use whit_core::Delta;
 
@@ -39,12 +41,24 @@ impl Trials<'_> {
         Ok(counts.epsilon_lower(self.delta, self.group, alpha)?)
     }
 
-    /// The counts of the trials that judge, for other bounds than this one.
-    pub fn counts(&self, alpha: Alpha) -> Result<Counts> {
+    fn counts(&self, alpha: Alpha) -> Result<Counts> {
         let outputs = Outputs::new(self.with.to_vec(), self.without.to_vec());
         let (shown, held) = outputs.split_at(self.choosing)?;
-        let event = best_half_line(&shown, alpha)?;
+        let event = best_half_line(&shown, self.delta, alpha)?;
         Ok(held.count(&event))
+    }
+
+    /// The bound on the `μ` of Gaussian DP, by an event that was chosen for it: errors of both kinds count there, and rare events do not pay.
+    pub fn mu_bound(&self, alpha: Alpha) -> Result<MuBound> {
+        let outputs = Outputs::new(self.with.to_vec(), self.without.to_vec());
+        let (shown, held) = outputs.split_at(self.choosing)?;
+        let threshold = best_by(&shown, |[with, without]| {
+            let counts = Counts::of_fixed_event("shown", with, without);
+            Ok(counts.mu_lower(self.group, alpha)?.mu_lower())
+        })?;
+        Ok(held
+            .count(&half_line(threshold))
+            .mu_lower(self.group, alpha)?)
     }
 }
 
@@ -66,17 +80,49 @@ fn places(count: usize) -> Vec<usize> {
 }
 
 /// The half line that scores which may be looked at like best: the one whose bound would be largest if as many others fell as they did. Scores are larger in the first world.
-pub fn best_half_line(shown: &Shown<f64>, alpha: Alpha) -> Result<Event<f64>> {
-    let threshold = best_threshold(shown, alpha, NonZeroU64::MIN)?;
+pub fn best_half_line(shown: &Shown<f64>, delta: Delta, alpha: Alpha) -> Result<Event<f64>> {
+    Ok(half_line(best_threshold(
+        shown,
+        delta,
+        alpha,
+        NonZeroU64::MIN,
+    )?))
+}
+
+/// That a score is above the threshold, which is likelier in the first world.
+fn half_line(threshold: f64) -> Event<f64> {
     let name = format!("score above {threshold:.4}");
-    Ok(Event::new(name, World::One, move |score: &f64| {
-        *score > threshold
-    }))
+    Event::new(name, World::One, move |score: &f64| *score > threshold)
 }
 
 /// The same, as a threshold, if so many times as many trials as are shown are to judge: then rarer events can be seen.
-pub fn best_threshold(shown: &Shown<f64>, alpha: Alpha, times: NonZeroU64) -> Result<f64> {
+pub fn best_threshold(
+    shown: &Shown<f64>,
+    delta: Delta,
+    alpha: Alpha,
+    times: NonZeroU64,
+) -> Result<f64> {
     let half = alpha.split(2)?;
+    let ratio = |likely: [u64; 2], mut unlikely: [u64; 2]| -> Result<f64> {
+        // What was not seen at all, or once, may be seen in more trials.
+        if times.get() > 1 {
+            unlikely[0] = (unlikely[0] + 1).min(unlikely[1]);
+        }
+        let [likely, unlikely] = [likely, unlikely].map(|pair| pair.map(|n| n * times.get()));
+        let lower = clopper_pearson_lower(likely[0], likely[1], half)?;
+        let upper = clopper_pearson_upper(unlikely[0], unlikely[1], half)?;
+        Ok((lower - delta.value()) / upper)
+    };
+    best_by(shown, |[with, without]| {
+        // A bound takes the better of the event and its complement, which is likelier in the other world.
+        let above = ratio([with.hits, with.trials], [without.hits, without.trials])?;
+        let low = |share: Share| [share.trials - share.hits, share.trials];
+        Ok(above.max(ratio(low(without), low(with))?))
+    })
+}
+
+/// The threshold at which the shares of scores above it, first with the poison and then without, are worth most.
+fn best_by(shown: &Shown<f64>, worth: impl Fn([Share; 2]) -> Result<f64>) -> Result<f64> {
     let mut worlds = [shown.one(), shown.other()].map(<[f64]>::to_vec);
     // What is not a number is above nothing.
     worlds.iter_mut().flatten().for_each(|score| {
@@ -87,30 +133,20 @@ pub fn best_threshold(shown: &Shown<f64>, alpha: Alpha, times: NonZeroU64) -> Re
     worlds
         .iter_mut()
         .for_each(|scores| scores.sort_by(f64::total_cmp));
-    let [with, without] = worlds;
-    let ratio = |likely: [usize; 2], mut unlikely: [usize; 2]| -> Result<f64> {
-        // What was not seen at all, or once, may be seen in more trials.
-        if times.get() > 1 {
-            unlikely[0] = (unlikely[0] + 1).min(unlikely[1]);
-        }
-        let [likely, unlikely] =
-            [likely, unlikely].map(|pair| pair.map(|count| count as u64 * times.get()));
-        let lower = clopper_pearson_lower(likely[0], likely[1], half)?;
-        let upper = clopper_pearson_upper(unlikely[0], unlikely[1], half)?;
-        Ok(lower / upper)
-    };
+    let tried = worlds
+        .iter()
+        .flat_map(|scores| places(scores.len()).into_iter().map(|at| scores[at]));
     let mut best = (f64::NEG_INFINITY, 0.0);
-    let of_with = places(with.len()).into_iter().map(|at| with[at]);
-    let of_without = places(without.len()).into_iter().map(|at| without[at]);
-    for threshold in of_with.chain(of_without) {
-        let not_above = |scores: &[f64]| scores.partition_point(|score| *score <= threshold);
-        let low = [not_above(&with), not_above(&without)];
-        let all = [with.len(), without.len()];
-        let high = [all[0] - low[0], all[1] - low[1]];
-        // A bound takes the better of the event and its complement, which is likelier in the other world.
-        let above = ratio([high[0], all[0]], [high[1], all[1]])?;
-        let not_above = ratio([low[1], all[1]], [low[0], all[0]])?;
-        let found = above.max(not_above);
+    for threshold in tried {
+        let shares = [0, 1].map(|world| {
+            let scores = &worlds[world];
+            let low = scores.partition_point(|score| *score <= threshold);
+            Share {
+                hits: (scores.len() - low) as u64,
+                trials: scores.len() as u64,
+            }
+        });
+        let found = worth(shares)?;
         if found > best.0 {
             best = (found, threshold);
         }

@@ -92,3 +92,21 @@ fn trials_that_choose_cannot_judge() {
     let bound = trials.bound(alpha(0.01)).expect("nothing to judge");
     assert_eq!(bound.epsilon_lower(), 0.0);
 }
+
+/// Normal scores that are two deviations apart: the `μ` that is found is below that and most of it, and the event for it is not a rare one.
+#[test]
+fn the_bound_on_mu_is_close_to_the_truth() {
+    let mut bits = SeededBits::new(13);
+    let mut normal = |mean: f64| -> Vec<f64> {
+        let uniform = |word: u64| ((word >> 11) as f64 + 0.5) / 9_007_199_254_740_992.0;
+        let each = (0..2000).map(|_| {
+            let radius = (-2.0 * uniform(bits.word()).ln()).sqrt();
+            mean + radius * (std::f64::consts::TAU * uniform(bits.word())).cos()
+        });
+        each.collect()
+    };
+    let (without, with) = (normal(0.0), normal(2.0));
+    let found = trials(&without, &with, 1, 0.0).mu_bound(alpha(0.01));
+    let mu = found.expect("fits").mu_lower();
+    assert!(mu > 1.7 && mu <= 2.0, "{mu}");
+}

@@ -13,7 +13,7 @@
 //! Pearson. Where neighbours replace an example, the canary's neighbour is its opposite, whose gradient is `-C`: they are as far apart as
 //! the relation allows.
 //!
-//! **One run** [SNJ23]. Each of many canaries is in or out by a coin, and guesses who is in are made from the scores by a rule that was fixed before.
+//! **One run** \[SNJ23\]. Each of many canaries is in or out by a coin, and guesses who is in are made from the scores by a rule that was fixed before.
 
 use whit_audit::{CanaryScores, GuessRule, OneRun, Outputs};
 use whit_core::{Bits, Entropy, Neighbours, Secret};

@@ -30,8 +30,8 @@ fn measured(plan: &Plan, trials: usize, seed: u64) -> EpsilonBound {
     let outputs = canaries.worlds(trials, &mut entropy).expect("seeded");
     let (shown, held) = outputs.split();
     let alpha = Alpha::new(1e-6).expect("in range");
-    let event = best_half_line(&shown, alpha).expect("scores");
     let delta = Delta::new(plan.delta().value()).expect("a slack");
+    let event = best_half_line(&shown, delta, alpha).expect("scores");
     let bound = held.count(&event).epsilon_lower(delta, Group::ONE, alpha);
     bound.expect("counts")
 }

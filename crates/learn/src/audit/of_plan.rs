@@ -45,7 +45,7 @@ pub fn white_box<E: Entropy>(
 ) -> Result<EpsilonBound> {
     let canaries = Canaries::new(plan, SIDE_BY_SIDE)?;
     let (shown, held) = canaries.worlds(trials, entropy)?.split();
-    let event = best_half_line(&shown, alpha)?;
+    let event = best_half_line(&shown, slack(plan)?, alpha)?;
     Ok(held
         .count(&event)
         .epsilon_lower(slack(plan)?, Group::ONE, alpha)?)
