@@ -171,12 +171,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// The verdict is the gravest of the rows'; its confidence is that of all bounds together, by the union bound.
+    /// Violated if one row is, and consistent only if every row with a verdict is: rows may be of different mechanisms, and one whose trials
+    /// sufficed says nothing of another's. The confidence is that of all bounds together, by the union bound.
     pub fn new(title: impl Into<String>, rows: Vec<Row>) -> Self {
-        let verdict = rows
-            .iter()
-            .filter_map(Row::verdict)
-            .max()
+        let verdicts = || rows.iter().filter_map(Row::verdict);
+        let verdict = verdicts()
+            .find(|verdict| *verdict == Ruling::Violated)
+            .or(verdicts().min())
             .unwrap_or(Ruling::Inconclusive);
         let doubt: f64 = rows
             .iter()
@@ -244,19 +245,30 @@ fn sentence(rows: &[Row], verdict: Ruling, confidence: f64) -> String {
             let (measured, claimed) = strongest(&mut judged());
             format!(
                 "{tried}, and none showed more than was promised; the strongest measured a loss of {measured:.2} where {claimed:.2} was \
-                 claimed. A mechanism that loses twice its claim would have been caught. This is no proof that nothing else leaks."
+                 claimed. Randomized response that loses twice the claim would have been caught nine times out of ten; what leaks by rarer events, or \
+                 elsewhere, may have passed."
             )
         }
+        // Models and estimates are no lower bounds, and have no place in a sentence about one.
         Ruling::Inconclusive if attacks == 0 => {
-            let (measured, _) = strongest(&mut rows.iter());
+            let mut bounds = rows.iter().filter(|row| row.kind == Kind::DistributionFree);
+            if bounds.clone().next().is_none() {
+                return "No bound without assumptions was measured, so nothing can be said of a loss, and nothing was refuted.".into();
+            }
+            let (measured, _) = strongest(&mut bounds);
             format!(
                 "Nothing was claimed, so nothing could be refuted; the measured loss is at least {measured:.2}, with {} confidence.",
                 percent(confidence)
             )
         }
-        Ruling::Inconclusive => format!(
-            "{tried}, and the trials were too few to tell: a mechanism that loses twice its claim could have passed. More trials are needed."
-        ),
+        Ruling::Inconclusive => {
+            let open = judged().filter(|row| row.verdict == Some(Ruling::Inconclusive));
+            format!(
+                "{tried}, none showed more than was promised, and in {} the trials were too few to tell: even randomized response that loses twice the claim could \
+                 have passed. More trials are needed.",
+                open.count()
+            )
+        }
     }
 }
 
@@ -320,6 +332,32 @@ pub(crate) mod tests {
         assert!(
             report.sentence().contains("1 showed that more leaks")
                 && report.sentence().ends_with("with 98 % confidence."),
+            "{}",
+            report.sentence()
+        );
+    }
+
+    /// One attack whose trials sufficed does not speak for another.
+    #[test]
+    fn a_report_is_consistent_only_as_a_whole() {
+        let (told, open) = (row((600, 400), 1000, Some(1.0)), row((5, 5), 10, Some(1.0)));
+        assert_eq!(
+            Report::new("t", vec![told.clone(), told.clone()]).verdict(),
+            Ruling::Consistent
+        );
+        let report = Report::new("t", vec![told, open]);
+        assert_eq!(report.verdict(), Ruling::Inconclusive);
+        assert!(report.sentence().contains("in 1 the trials were too few"));
+    }
+
+    /// An estimate of 99 is no loss of at least 99, and has no confidence.
+    #[test]
+    fn sentences_rest_on_bounds_without_assumptions() {
+        let report = Report::new("t", vec![estimate()]);
+        assert!(!report.sentence().contains("99"), "{}", report.sentence());
+        let report = Report::new("t", vec![row((600, 400), 1000, None), estimate()]);
+        assert!(
+            !report.sentence().contains("99.00"),
             "{}",
             report.sentence()
         );
