@@ -227,7 +227,7 @@ fn sentence(rows: &[Row], verdict: Ruling, confidence: f64) -> String {
     let strongest = |rows: &mut dyn Iterator<Item = &Row>| {
         rows.max_by(|a, b| a.epsilon_lower.total_cmp(&b.epsilon_lower))
             .map_or((0.0, 0.0), |row| {
-                (row.epsilon_lower, row.claimed.unwrap_or(0.0))
+                (at_least(row.epsilon_lower), row.claimed.unwrap_or(0.0))
             })
     };
     match verdict {
@@ -236,7 +236,7 @@ fn sentence(rows: &[Row], verdict: Ruling, confidence: f64) -> String {
             let count = broken.clone().count();
             let (measured, claimed) = strongest(&mut broken);
             format!(
-                "{tried}, and {count} showed that more leaks than was promised: a loss of at least {measured:.2} where {claimed:.2} was \
+                "{tried}, and {count} showed that more leaks than was promised: a loss of at least {measured} where {claimed} was \
                  claimed. The claim is false, with {} confidence.",
                 percent(confidence)
             )
@@ -244,7 +244,7 @@ fn sentence(rows: &[Row], verdict: Ruling, confidence: f64) -> String {
         Ruling::Consistent => {
             let (measured, claimed) = strongest(&mut judged());
             format!(
-                "{tried}, and none showed more than was promised; the strongest measured a loss of {measured:.2} where {claimed:.2} was \
+                "{tried}, and none showed more than was promised; the strongest measured a loss of {measured} where {claimed} was \
                  claimed. Randomized response that loses twice the claim would have been caught nine times out of ten; what leaks by rarer events, or \
                  elsewhere, may have passed."
             )
@@ -257,7 +257,7 @@ fn sentence(rows: &[Row], verdict: Ruling, confidence: f64) -> String {
             }
             let (measured, _) = strongest(&mut bounds);
             format!(
-                "Nothing was claimed, so nothing could be refuted; the measured loss is at least {measured:.2}, with {} confidence.",
+                "Nothing was claimed, so nothing could be refuted; the measured loss is at least {measured}, with {} confidence.",
                 percent(confidence)
             )
         }
@@ -270,6 +270,11 @@ fn sentence(rows: &[Row], verdict: Ruling, confidence: f64) -> String {
             )
         }
     }
+}
+
+/// A lower bound with four digits behind the point, rounded down as a lower bound is.
+pub(crate) fn at_least(epsilon: f64) -> f64 {
+    (epsilon * 1e4).floor() / 1e4
 }
 
 /// Rounded down: `0.99` is `99 %`, and nothing below certainty is `100 %`.
@@ -370,6 +375,18 @@ pub(crate) mod tests {
         let no_claim = Report::new("t", vec![row((900, 100), 1000, None)]);
         assert!(no_claim.sentence().starts_with("Nothing was claimed"));
         assert_eq!(no_claim.verdict(), Ruling::Inconclusive);
+    }
+
+    /// Of 871 and 76 in 1000, at half a percent each, the bound is 2.12822: 2.13 would be too much.
+    #[test]
+    fn bounds_are_rounded_down() {
+        let report = Report::new("t", vec![row((871, 76), 1000, Some(1.0))]);
+        assert!(
+            report.sentence().contains("at least 2.1282 where 1 was"),
+            "{}",
+            report.sentence()
+        );
+        assert_eq!(at_least(0.999_99), 0.9999);
     }
 
     #[test]
