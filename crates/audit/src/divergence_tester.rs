@@ -98,8 +98,9 @@ fn coins_divergence(p: f64, q: f64, order: f64) -> f64 {
         // Some order is too large for floats; the max-divergence is not, and D_α with α at least 2 is near it. Say less.
         return 0.0;
     }
-    // Logarithms of probabilities are below 750 in size, so that the exponents err by less than 2^-40 of the order.
-    let slack = 1e-11 * (1.0 + order);
+    // Logarithms of probabilities are below 750 in size, so that the exponents err by less than 2^-40 of the order; near order one
+    // the division makes the error of the logarithm as much larger.
+    let slack = 1e-11 * (1.0 + order) / (order - 1.0).min(1.0);
     (libm::log(sum) / (order - 1.0) - slack).max(0.0)
 }
 

@@ -58,14 +58,17 @@ impl OneRun {
         };
         let plain = self.epsilon_lower(delta, alpha)?;
         let evidence = plain.evidence().to_owned();
-        // What the other bound could have shown is a lower bound on what this one could.
-        let reaches: Vec<Reach> = plain.into_reaches();
+        // Silence of this bound is judged by what this bound could have shown: without a delta that is less than the other's.
+        let reaches = plain.into_reaches().into_iter().map(|reach| match reach {
+            Reach::OneRun(reach) => Reach::OneRun(reach.by_recursion()),
+            pair @ Reach::Pair { .. } => pair,
+        });
         Ok(EpsilonBound::new(
             epsilon_lower,
             delta,
             alpha,
             evidence,
-            reaches,
+            reaches.collect(),
         ))
     }
 
@@ -83,6 +86,17 @@ impl OneRun {
         };
         Ok(MuBound::new(mu_lower, alpha))
     }
+}
+
+/// Do so many right guesses of so many about so many canaries refute `(ε, δ)`-DP?
+pub(crate) fn refuted_by_recursion(
+    (canaries, guesses, right): (u64, u64, u64),
+    epsilon: f64,
+    delta: Delta,
+    alpha: Alpha,
+) -> bool {
+    let blow_up = |x: f64| approximate_blow_up(x, epsilon, delta);
+    too_many_right(canaries, guesses, right, alpha, blow_up).unwrap_or(false)
 }
 
 /// At most what `(ε, δ)`-DP leaves to the neighbour of an event of probability `x`.
@@ -237,6 +251,29 @@ mod tests {
             gaussian.epsilon_lower() > 1.5 * plain.epsilon_lower(),
             "{gaussian:?} {plain:?}"
         );
+    }
+
+    /// Where the recursion shows less than the plain bound, its silence means less too: "consistent" promises that randomized response of twice
+    /// the claim would have been convicted nine times out of ten, by the recursion itself.
+    #[test]
+    fn a_consistent_ruling_would_have_convicted_the_blatant() {
+        for claim in [0.5_f64, 1.0, 2.0] {
+            let claimed = whit_core::Epsilon::new(claim).expect("positive");
+            let bound = |guesses, right| {
+                OneRun::of_fixed_guesses(guesses, guesses, right)
+                    .and_then(|run| run.epsilon_lower_by_recursion(Delta::ZERO, alpha(0.05)))
+                    .expect("valid")
+            };
+            let guesses = (1..2000)
+                .find(|guesses| bound(*guesses, 0).ruling(claimed) == crate::Ruling::Consistent)
+                .expect("some number suffices");
+            let least = (0..=guesses)
+                .find(|right| bound(guesses, *right).epsilon_lower() > claim)
+                .expect("all right is a conviction");
+            let coin = crate::binomial::Coin::with_tails(1.0 / (1.0 + (2.0 * claim).exp()));
+            let power = crate::binomial::upper_tail(least, guesses, coin);
+            assert!(power >= 0.9, "{claim}: {power} by {guesses} guesses");
+        }
     }
 
     #[test]

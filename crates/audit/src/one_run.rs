@@ -15,6 +15,7 @@ use whit_core::{Delta, Epsilon, round};
 
 use crate::binomial::{Coin, TAIL_ERROR, upper_tail};
 use crate::bound::{EpsilonBound, REACH_FACTOR, REACH_POWER, Reach, quantile};
+use crate::fdp_one_run::refuted_by_recursion;
 use crate::interval::bisect;
 use crate::{Alpha, Error, Result, TRIALS_MAX};
 
@@ -88,7 +89,9 @@ pub struct Guesses {
 }
 
 impl Guesses {
-    /// Guesses that were made by a rule of somebody else's, one for each canary, `None` to abstain.
+    /// Guesses that were made by a rule of somebody else's, one for each canary, `None` to abstain. Where a delta or a curve is claimed, how many
+    /// guesses there are must have been fixed before: the theorems speak of one number of guesses for all outputs. (Without a delta they hold given the
+    /// output, and then the number may depend on it.)
     pub fn new(guesses: Vec<Option<bool>>) -> Self {
         Self {
             sheets: vec![guesses],
@@ -176,6 +179,7 @@ impl OneRun {
             guesses,
             delta,
             share,
+            by_recursion: false,
         };
         Ok(EpsilonBound::new(
             epsilon_lower,
@@ -194,13 +198,30 @@ pub(crate) struct OneRunReach {
     guesses: u64,
     delta: Delta,
     share: Alpha,
+    /// By the recursion of `fdp_one_run.rs`, which shows less than the plain bound at some deltas and more at others.
+    by_recursion: bool,
 }
 
 impl OneRunReach {
+    pub(crate) fn by_recursion(self) -> Self {
+        Self {
+            by_recursion: true,
+            ..self
+        }
+    }
+
     /// Randomized response on each canary that loses the factor times the claim, guessed as well as can be.
     pub(crate) fn would_convict(&self, claimed: Epsilon) -> bool {
         let coin = fair_guess(REACH_FACTOR * claimed.value());
         let right = quantile(self.guesses, coin, REACH_POWER);
+        if self.by_recursion {
+            return refuted_by_recursion(
+                (self.canaries, self.guesses, right),
+                claimed.value(),
+                self.delta,
+                self.share,
+            );
+        }
         refuted(self.canaries, self.guesses, right, self.delta, self.share) > claimed.value()
     }
 }

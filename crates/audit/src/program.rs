@@ -26,8 +26,6 @@ pub enum Outcome {
     Killed,
     /// It had not ended when its time was over.
     TimedOut,
-    /// It printed another number of lines than it should.
-    Lines(usize),
 }
 
 impl Outcome {
@@ -61,7 +59,6 @@ impl Outcome {
             Self::Failed(code) => format!("exit code {code}"),
             Self::Killed => "ended by a signal".into(),
             Self::TimedOut => "out of time".into(),
-            Self::Lines(lines) => format!("{lines} lines"),
         }
     }
 
@@ -167,7 +164,6 @@ mod tests {
             Outcome::Failed(1),
             Outcome::Killed,
             Outcome::TimedOut,
-            Outcome::Lines(3),
         ] {
             // One world does something odd half of the time.
             let mut flip = coin(1, 0.5);

@@ -171,12 +171,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// The verdict is the gravest of the rows'; its confidence is that of all bounds together, by the union bound.
+    /// Violated if one row is, and consistent only if every row with a verdict is: rows may be of different mechanisms, and one whose trials
+    /// sufficed says nothing of another's. The confidence is that of all bounds together, by the union bound.
     pub fn new(title: impl Into<String>, rows: Vec<Row>) -> Self {
-        let verdict = rows
-            .iter()
-            .filter_map(Row::verdict)
-            .max()
+        let verdicts = || rows.iter().filter_map(Row::verdict);
+        let verdict = verdicts()
+            .find(|verdict| *verdict == Ruling::Violated)
+            .or(verdicts().min())
             .unwrap_or(Ruling::Inconclusive);
         let doubt: f64 = rows
             .iter()
@@ -226,7 +227,7 @@ fn sentence(rows: &[Row], verdict: Ruling, confidence: f64) -> String {
     let strongest = |rows: &mut dyn Iterator<Item = &Row>| {
         rows.max_by(|a, b| a.epsilon_lower.total_cmp(&b.epsilon_lower))
             .map_or((0.0, 0.0), |row| {
-                (row.epsilon_lower, row.claimed.unwrap_or(0.0))
+                (at_least(row.epsilon_lower), row.claimed.unwrap_or(0.0))
             })
     };
     match verdict {
@@ -235,7 +236,7 @@ fn sentence(rows: &[Row], verdict: Ruling, confidence: f64) -> String {
             let count = broken.clone().count();
             let (measured, claimed) = strongest(&mut broken);
             format!(
-                "{tried}, and {count} showed that more leaks than was promised: a loss of at least {measured:.2} where {claimed:.2} was \
+                "{tried}, and {count} showed that more leaks than was promised: a loss of at least {measured} where {claimed} was \
                  claimed. The claim is false, with {} confidence.",
                 percent(confidence)
             )
@@ -243,21 +244,37 @@ fn sentence(rows: &[Row], verdict: Ruling, confidence: f64) -> String {
         Ruling::Consistent => {
             let (measured, claimed) = strongest(&mut judged());
             format!(
-                "{tried}, and none showed more than was promised; the strongest measured a loss of {measured:.2} where {claimed:.2} was \
-                 claimed. A mechanism that loses twice its claim would have been caught. This is no proof that nothing else leaks."
+                "{tried}, and none showed more than was promised; the strongest measured a loss of {measured} where {claimed} was \
+                 claimed. Randomized response that loses twice the claim would have been caught nine times out of ten; what leaks by rarer events, or \
+                 elsewhere, may have passed."
             )
         }
+        // Models and estimates are no lower bounds, and have no place in a sentence about one.
         Ruling::Inconclusive if attacks == 0 => {
-            let (measured, _) = strongest(&mut rows.iter());
+            let mut bounds = rows.iter().filter(|row| row.kind == Kind::DistributionFree);
+            if bounds.clone().next().is_none() {
+                return "No bound without assumptions was measured, so nothing can be said of a loss, and nothing was refuted.".into();
+            }
+            let (measured, _) = strongest(&mut bounds);
             format!(
-                "Nothing was claimed, so nothing could be refuted; the measured loss is at least {measured:.2}, with {} confidence.",
+                "Nothing was claimed, so nothing could be refuted; the measured loss is at least {measured}, with {} confidence.",
                 percent(confidence)
             )
         }
-        Ruling::Inconclusive => format!(
-            "{tried}, and the trials were too few to tell: a mechanism that loses twice its claim could have passed. More trials are needed."
-        ),
+        Ruling::Inconclusive => {
+            let open = judged().filter(|row| row.verdict == Some(Ruling::Inconclusive));
+            format!(
+                "{tried}, none showed more than was promised, and in {} the trials were too few to tell: even randomized response that loses twice the claim could \
+                 have passed. More trials are needed.",
+                open.count()
+            )
+        }
     }
+}
+
+/// A lower bound with four digits behind the point, rounded down as a lower bound is.
+pub(crate) fn at_least(epsilon: f64) -> f64 {
+    (epsilon * 1e4).floor() / 1e4
 }
 
 /// Rounded down: `0.99` is `99 %`, and nothing below certainty is `100 %`.
@@ -325,6 +342,32 @@ pub(crate) mod tests {
         );
     }
 
+    /// One attack whose trials sufficed does not speak for another.
+    #[test]
+    fn a_report_is_consistent_only_as_a_whole() {
+        let (told, open) = (row((600, 400), 1000, Some(1.0)), row((5, 5), 10, Some(1.0)));
+        assert_eq!(
+            Report::new("t", vec![told.clone(), told.clone()]).verdict(),
+            Ruling::Consistent
+        );
+        let report = Report::new("t", vec![told, open]);
+        assert_eq!(report.verdict(), Ruling::Inconclusive);
+        assert!(report.sentence().contains("in 1 the trials were too few"));
+    }
+
+    /// An estimate of 99 is no loss of at least 99, and has no confidence.
+    #[test]
+    fn sentences_rest_on_bounds_without_assumptions() {
+        let report = Report::new("t", vec![estimate()]);
+        assert!(!report.sentence().contains("99"), "{}", report.sentence());
+        let report = Report::new("t", vec![row((600, 400), 1000, None), estimate()]);
+        assert!(
+            !report.sentence().contains("99.00"),
+            "{}",
+            report.sentence()
+        );
+    }
+
     #[test]
     fn sentences_say_what_was_found() {
         let few = Report::new("t", vec![row((5, 5), 10, Some(1.0))]);
@@ -332,6 +375,18 @@ pub(crate) mod tests {
         let no_claim = Report::new("t", vec![row((900, 100), 1000, None)]);
         assert!(no_claim.sentence().starts_with("Nothing was claimed"));
         assert_eq!(no_claim.verdict(), Ruling::Inconclusive);
+    }
+
+    /// Of 871 and 76 in 1000, at half a percent each, the bound is 2.12822: 2.13 would be too much.
+    #[test]
+    fn bounds_are_rounded_down() {
+        let report = Report::new("t", vec![row((871, 76), 1000, Some(1.0))]);
+        assert!(
+            report.sentence().contains("at least 2.1282 where 1 was"),
+            "{}",
+            report.sentence()
+        );
+        assert_eq!(at_least(0.999_99), 0.9999);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::bound::Ruling;
-use crate::report::{Kind, Report, Row, percent};
+use crate::report::{Kind, Report, Row, at_least, percent};
 
 /// Width and height of a plot, in pixels.
 const SIZE: (f64, f64) = (640.0, 420.0);
@@ -41,7 +41,7 @@ impl Report {
             page.push_str(&table_row(row));
         }
         page.push_str(
-            "</tbody></table>\n<p>A measured number is a lower bound on the true loss: it may refute a claim and can never prove one. Verdicts rest on \
+            "</tbody></table>\n<p>A measured number is a lower bound on the true loss, but for estimates: it may refute a claim and can never prove one. Verdicts rest on \
              bounds that assume nothing about the mechanism; what rests on a model, and estimates, have none. <em>Inconclusive</em> means \
              that a mechanism with twice the claimed loss could have passed.</p>\n</body></html>\n",
         );
@@ -65,9 +65,17 @@ fn table_row(row: &Row) -> String {
         "<tr><td>{}</td><td class=\"n\">{claimed}</td><td class=\"n\">{}</td><td class=\"n\">{delta}</td><td class=\"n\">{confidence}</td>\
          <td>{kind}</td><td>{verdict}</td><td>{}</td></tr>\n",
         escape(row.attack()),
-        number(row.epsilon_lower()),
+        measured(row),
         escape(row.evidence()),
     )
+}
+
+/// A bound is rounded down, as a lower bound is; an estimate is none.
+fn measured(row: &Row) -> String {
+    match row.kind() {
+        Kind::Estimate => format!("about {}", number(row.epsilon_lower())),
+        Kind::DistributionFree | Kind::ModelBased => at_least(row.epsilon_lower()).to_string(),
+    }
 }
 
 /// Measured over claimed, a line for each series, and the diagonal that no honest point is above.
@@ -158,8 +166,8 @@ fn plot(rows: &[Row]) -> String {
                 path.join(" ")
             );
         }
-        for (row, claimed, measured) in own {
-            let (x, y) = place(*claimed, *measured);
+        for (row, claimed, height) in own {
+            let (x, y) = place(*claimed, *height);
             let fill = match row.verdict() {
                 Some(Ruling::Violated) => "#b00020",
                 Some(_) => colour,
@@ -169,7 +177,7 @@ fn plot(rows: &[Row]) -> String {
                 svg,
                 "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{fill}\" stroke=\"{colour}\"><title>{}: {} of {}</title></circle>",
                 escape(row.attack()),
-                number(*measured),
+                self::measured(row),
                 number(*claimed)
             );
         }

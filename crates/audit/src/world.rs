@@ -4,9 +4,10 @@
 //!   the bound that follows is too large more often than it says. Several published audits did so.
 //! **The way out.** [`Outputs`] can only be split. What is [`Shown`] may be looked at, and events are chosen there; what is [`Held`]
 //!   has no method that tells anything about it but to count, once, a list of events that are there before. Its level is divided
-//!   by the length of that list (Bonferroni), which the counts remember. So the form without a correction cannot be written.
-//! **What types cannot see.** Whoever has the outputs before they come here can look at them; and two splits of the same outputs are two looks.
-//!   For the second there is [`multi_split`], which corrects for it.
+//!   by the length of that list (Bonferroni), which the counts remember. So the form without a correction cannot be written by mistake.
+//! **What types cannot see.** Whoever has the outputs before they come here can look at them, and whoever has counts of many events can hand in those of
+//!   one as if it had been fixed ([`Counts::of_fixed_event`]); an event may write down what it is asked about; and the largest of several bounds is no bound at their level, but for
+//!   [`EpsilonBound::best_of`](crate::EpsilonBound::best_of). Two splits of the same outputs are two looks: for these there is [`multi_split`], which corrects for it.
 //! **Proof.** Runs are independent, so the held ones are independent of the shown ones and of every event chosen by them: given the
 //!   event, the held counts are binomial.
 
@@ -83,10 +84,16 @@ impl<T> fmt::Debug for Event<T> {
 }
 
 /// Outputs of independent runs in two neighbouring worlds. Nothing can be counted in them before they are split.
-#[derive(Debug)]
 pub struct Outputs<T> {
     one: Vec<T>,
     other: Vec<T>,
+}
+
+/// Not the outputs: some of them may be held later.
+impl<T> fmt::Debug for Outputs<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Outputs({} and {})", self.one.len(), self.other.len())
+    }
 }
 
 impl<T> Outputs<T> {
@@ -285,16 +292,19 @@ impl Counts {
 
 /// The median of bounds over several random splits of the same outputs: less luck in one split, at a known price.
 ///
-/// `bound` must give a lower bound from a split, at *half* of `alpha`, which it is handed. **Guarantee.** What is returned is too
+/// `choose` names events by what is shown of a split, and `bound` gives a lower bound from their counts on what is held, at *half* of `alpha`,
+/// which it is handed. Neither sees what is held, and `choose` must not remember other splits, whose shown outputs are held in this one. The outputs
+/// are gone afterwards: another split of them would be another look. **Guarantee.** What is returned is too
 /// large with probability at most `alpha`. **Proof.** It is the `⌈s/2⌉`-th largest of `s` bounds: if it is too large, at
 /// least half of them are. Each is, with probability at most `alpha/2`, so on average at most that share of them is, and by Markov's
 /// inequality the share reaches one half with probability at most `alpha` \[MMB09\].
 pub fn multi_split<T: Clone>(
-    outputs: &Outputs<T>,
+    outputs: Outputs<T>,
     splits: usize,
     alpha: Alpha,
     bits: &mut impl whit_core::Bits,
-    mut bound: impl FnMut(Shown<T>, Held<T>, Alpha) -> Result<f64>,
+    choose: impl Fn(&Shown<T>) -> Result<Vec<Event<T>>>,
+    bound: impl Fn(&Counts, Alpha) -> Result<f64>,
 ) -> Result<f64> {
     if splits == 0 {
         return Err(Error::OutOfDomain {
@@ -313,7 +323,8 @@ pub fn multi_split<T: Clone>(
         shuffle(&mut shuffled.one, bits);
         shuffle(&mut shuffled.other, bits);
         let (shown, held) = shuffled.split();
-        bounds.push(bound(shown, held, half)?);
+        let counts = held.count_each(&choose(&shown)?)?;
+        bounds.push(bound(&counts, half)?);
     }
     bounds.sort_by(|a, b| b.total_cmp(a));
     Ok(bounds[splits.div_ceil(2) - 1])
@@ -355,6 +366,8 @@ mod tests {
             (&[0, 1, 2, 3, 4][..], &[10, 11, 12][..])
         );
         assert_eq!(format!("{held:?}"), "Held(5 and 4)");
+        let outputs = Outputs::new(vec![4711], vec![]);
+        assert_eq!(format!("{outputs:?}"), "Outputs(1 and 0)");
         let counts = held.count(&at_least(8));
         let tally = &counts.tallies()[0];
         assert_eq!(tally.likely(), Share { hits: 2, trials: 5 });
@@ -375,25 +388,29 @@ mod tests {
 
     #[test]
     fn median_of_splits_is_the_lower_one() {
-        let outputs = Outputs::new(vec![1; 10], vec![2; 10]);
-        let mut bits = SeededBits::new(1);
         let alpha = Alpha::new(0.1).expect("in range");
-        let mut next = 0.0;
-        let mut rising = |_: Shown<i32>, _: Held<i32>, level: Alpha| {
-            assert_eq!(level.value(), 0.05);
-            next += 1.0;
-            Ok(next)
+        let next = std::cell::Cell::new(0.0);
+        let rising = |splits| {
+            let outputs = Outputs::new(vec![1_i64; 10], vec![2; 10]);
+            let choose = |_: &Shown<i64>| Ok(vec![at_least(1)]);
+            multi_split(
+                outputs,
+                splits,
+                alpha,
+                &mut SeededBits::new(1),
+                choose,
+                |counts, level| {
+                    assert_eq!(level.value(), 0.05);
+                    assert_eq!(counts.tallies()[0].likely(), Share { hits: 5, trials: 5 });
+                    next.set(next.get() + 1.0);
+                    Ok(next.get())
+                },
+            )
         };
         // Of 1, 2, 3, 4 at least half are 3 or more.
-        assert_eq!(
-            multi_split(&outputs, 4, alpha, &mut bits, &mut rising),
-            Ok(3.0)
-        );
-        assert_eq!(
-            multi_split(&outputs, 3, alpha, &mut bits, &mut rising),
-            Ok(6.0)
-        );
-        assert!(multi_split(&outputs, 0, alpha, &mut bits, rising).is_err());
+        assert_eq!(rising(4), Ok(3.0));
+        assert_eq!(rising(3), Ok(6.0));
+        assert!(rising(0).is_err());
     }
 
     #[test]

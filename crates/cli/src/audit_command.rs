@@ -23,7 +23,8 @@ use crate::{Format, sheet};
 ///
 /// The first half of the trials chooses what to look for, the second half counts it. The answer is a lower bound on epsilon that holds with the
 /// stated confidence, whatever the program is, and a verdict: violated (the bound is above the claim), consistent (it is
-/// not, and a program that loses twice the claim would have been convicted nine times out of ten), or inconclusive (too few trials for that, or no claim).
+/// not, and randomized response that loses twice the claim would have been convicted nine times out of ten; what shows less at once may pass), or inconclusive (too few
+/// trials for that, or no claim).
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -50,6 +50,7 @@ impl Program {
         runs: usize,
     ) -> Result<[Vec<Outcome>; 2], Failure> {
         let order = order(runs)?;
+        let names = names(files);
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let progress = Progress::new(2 * runs);
         let found: Mutex<Vec<Option<Vec<Outcome>>>> = Mutex::new(vec![None; 2 * runs]);
@@ -59,7 +60,7 @@ impl Program {
                 let Some(&(world, run)) = order.get(next.fetch_add(1, Ordering::Relaxed)) else {
                     return;
                 };
-                match self.once(files[world]) {
+                match self.once(files[world], &names) {
                     Ok(outcomes) => lock(&found)[world * runs + run] = Some(outcomes),
                     Err(error) => {
                         stop.store(true, Ordering::Relaxed);
@@ -87,14 +88,16 @@ impl Program {
     /// told with its own words.
     pub(crate) fn rehearse(&self, files: [&Path; 2]) -> Result<(), Failure> {
         let mut complaints = Vec::new();
+        // Both files, whatever comes of the first: what a program leaves behind on its first run, it leaves behind for both.
         for file in files {
             let (end, complaint) = self.process(file, Stdio::piped())?;
-            match end {
-                End::Exit(status, _) if !status.success() => complaints.push((status, complaint)),
-                _ => return Ok(()),
+            if let End::Exit(status, _) = end
+                && !status.success()
+            {
+                complaints.push((status, complaint));
             }
         }
-        let [(status, complaint), ..] = &complaints[..] else {
+        let [(status, complaint), _] = &complaints[..] else {
             return Ok(());
         };
         let complaint: String = complaint.chars().take(COMPLAINT_MAX).collect();
@@ -109,24 +112,32 @@ impl Program {
         ))
     }
 
-    fn once(&self, file: &Path) -> Result<Vec<Outcome>, Failure> {
+    fn once(&self, file: &Path, names: &[&str]) -> Result<Vec<Outcome>, Failure> {
         let (end, _) = self.process(file, Stdio::null())?;
-        let printed = match end {
-            End::TimedOut => return Ok(vec![Outcome::TimedOut]),
-            End::Exit(status, printed) if status.success() => printed,
-            End::Exit(status, _) => {
+        let printed = match (end, self.batch) {
+            (End::Exit(status, printed), _) if status.success() => printed,
+            (End::TimedOut, Some(lines)) => return Err(broken_batch("was out of time", lines)),
+            (End::Exit(status, _), Some(lines)) => {
+                return Err(broken_batch(&format!("failed ({status})"), lines));
+            }
+            (End::TimedOut, None) => return Ok(vec![Outcome::TimedOut]),
+            (End::Exit(status, _), None) => {
                 return Ok(vec![status.code().map_or(Outcome::Killed, Outcome::Failed)]);
             }
         };
         let printed = String::from_utf8_lossy(&printed);
         let Some(lines) = self.batch else {
-            return Ok(vec![Outcome::printed(&printed)]);
+            return Ok(vec![without_names(Outcome::printed(&printed), names)]);
         };
-        let outcomes: Vec<Outcome> = printed.lines().map(Outcome::printed).collect();
+        let outcomes: Vec<Outcome> = printed
+            .lines()
+            .map(|line| without_names(Outcome::printed(line), names))
+            .collect();
         if outcomes.len() == lines {
             Ok(outcomes)
         } else {
-            Ok(vec![Outcome::Lines(outcomes.len())])
+            let found = format!("printed {} lines", outcomes.len());
+            Err(broken_batch(&found, lines))
         }
     }
 
@@ -184,6 +195,41 @@ impl Program {
     }
 }
 
+/// A run of a batch that gives one outcome in place of many would make the number of outcomes depend on the outcomes: their shares would then vary far
+/// more than those of independent trials, and worlds that do not differ at all would be told apart.
+fn broken_batch(found: &str, lines: usize) -> Failure {
+    let reason = format!("a run of a batch {found} instead of printing {lines} lines");
+    Failure::invalid(
+        "broken_batch",
+        &reason,
+        "let every run print that many lines, or leave --batch out: single runs may fail, and failures are evidence then",
+    )
+}
+
+/// The names of both files, with and without their folders, the longest first: one may be a part of another.
+fn names(files: [&Path; 2]) -> Vec<&str> {
+    let ends = files.map(|file| file.file_name().map(Path::new));
+    let mut names: Vec<&str> = files
+        .into_iter()
+        .chain(ends.into_iter().flatten())
+        .filter_map(Path::to_str)
+        .collect();
+    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    names
+}
+
+/// The files differ in their names too, which are nobody's record: a program that prints the name of its file is not told apart by it. Both files' names
+/// are taken out of the text of every run, whichever file it read, so that this is the same function of both worlds and brings none apart.
+fn without_names(outcome: Outcome, names: &[&str]) -> Outcome {
+    match outcome {
+        Outcome::Text(text) => {
+            let blank = |text: String, name: &&str| text.replace(name, "{}");
+            Outcome::Text(names.iter().fold(text, blank))
+        }
+        other => other,
+    }
+}
+
 /// Each run once on each file, in pairs, the order within a pair by a coin.
 fn order(runs: usize) -> Result<Vec<(usize, usize)>, Failure> {
     let mut bits = OsEntropy::new().open().map_err(|_| {
@@ -224,8 +270,17 @@ fn read(from: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     receive
 }
 
-/// Its status, unless its time is over first.
+/// Its status, unless its time is over first. What it started and left behind is ended with it.
 fn wait(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
+    #[cfg(unix)]
+    while !has_ended(child) {
+        if Instant::now() >= deadline {
+            return None;
+        }
+        thread::sleep(POLL);
+    }
+    // Nobody has asked for its status yet, so that its number, and its group's, is still its own.
+    kill_group(child);
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status),
@@ -243,16 +298,35 @@ fn own_group(command: &mut Command) {
 #[cfg(not(unix))]
 fn own_group(_: &mut Command) {}
 
-/// Ends the process and, where there are groups, whatever it started.
-fn end_group(child: &mut Child) {
-    #[cfg(unix)]
-    if let Some(group) = i32::try_from(child.id())
-        .ok()
-        .and_then(rustix::process::Pid::from_raw)
-    {
-        // Nobody is left to be ended, or the child is ended below.
+#[cfg(unix)]
+fn pid(child: &Child) -> Option<rustix::process::Pid> {
+    let raw = i32::try_from(child.id()).ok()?;
+    rustix::process::Pid::from_raw(raw)
+}
+
+/// Has it ended? Does not take its status, which would give its number free.
+#[cfg(unix)]
+fn has_ended(child: &Child) -> bool {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    // Whoever cannot be asked is left to `try_wait`.
+    pid(child).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), options), Ok(None)))
+}
+
+#[cfg(unix)]
+fn kill_group(child: &Child) {
+    if let Some(group) = pid(child) {
+        // If nobody is left to be ended, that is as well.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
+}
+
+#[cfg(not(unix))]
+fn kill_group(_: &Child) {}
+
+/// Ends the process and, where there are groups, whatever it started.
+fn end_group(child: &mut Child) {
+    kill_group(child);
     let _ = child.kill();
     let _ = child.wait();
 }

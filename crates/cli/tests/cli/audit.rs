@@ -186,6 +186,51 @@ fn reports_stand_on_their_own() {
     assert!(page.contains("<svg") && page.contains("violated") && !page.contains("<script"));
 }
 
+/// A failed run is one outcome and a good one is a thousand: shares of such outcomes vary far more than those of independent trials.
+#[test]
+fn a_broken_batch_is_refused() {
+    for mode in ["crash", "hang"] {
+        let test = format!("broken-{mode}");
+        let run = audit_toy(&test, "--trials 40 --batch 1 --timeout 3", mode);
+        assert_eq!(run.code, 1, "{}", run.stdout);
+        assert!(run.stderr.contains("broken_batch"), "{}", run.stderr);
+    }
+    let run = audit_toy("short", "--trials 40 --batch 2", "honest");
+    assert!(run.stderr.contains("printed 1 lines"), "{}", run.stderr);
+}
+
+/// The same answer on both files, beside the file's name.
+#[test]
+fn the_name_of_a_file_is_no_evidence() {
+    let run = audit(
+        "name",
+        "--epsilon 0.1 --trials 100 --format json",
+        &["sh", "-c", "echo \"answer 3 of $1\"", "sh", "{}"],
+    );
+    let found = verdict(&run, 0);
+    assert_eq!(number(&found, "epsilon_lower"), 0.0, "{found}");
+}
+
+/// A run that ends well and leaves a child behind, which prints nowhere.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_run_leaves_behind_is_ended() {
+    let program = "sleep 98766 >/dev/null 2>&1 & echo 1 # $1";
+    let run = audit(
+        "behind",
+        "--trials 2 --format json",
+        &["sh", "-c", program, "sh", "{}"],
+    );
+    verdict(&run, 0);
+    let left = fs::read_dir("/proc")
+        .expect("Linux")
+        .flatten()
+        .filter(|entry| {
+            fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == b"sleep\x0098766\x00")
+        });
+    assert_eq!(left.count(), 0);
+}
+
 /// The file may stand inside an argument, and is no business of a shell.
 #[test]
 fn names_of_files_are_not_for_a_shell() {
