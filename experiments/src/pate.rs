@@ -67,7 +67,7 @@ pub(crate) const MNIST: Ensembles = Ensembles {
     folder: "mnist",
     files: crate::mnist::FILES,
     sources: "Papernot et al. 2018, table 1: 98.5 % with 286 answers at a data-dependent epsilon of 1.97, delta 1e-5. Threshold, noise and the number of queries are theirs. \
-              Teachers, spreading and student: three widths and three penalties, on the first 9,000 test images and their labels alone, with stand-ins for teachers that were trained on these.",
+              Learners, scaling and spreading are ours, searched for on the first 9,000 test images and their labels alone, with stand-ins for teachers that learn from these; record/pate-models.md lists it.",
     plan: r#"
 [data]
 path = "train-images-idx3-ubyte.gz"
