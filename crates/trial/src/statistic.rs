@@ -58,16 +58,21 @@ fn count(epsilon: f64) -> Case {
 /// The same with Gaussian noise of scale `1/μ`.
 fn gaussian_count(mu: f64) -> Case {
     let claim = Claim::loss(discrete_loss(mu, 1));
-    Case::new("count with Gaussian noise", format!("mu {mu}"), claim, move |share| {
-        let count = Count::<AddRemove>::new(Contribution::Row);
-        let noisy = count.with_noise(&Noise::Gaussian(scale(1.0 / mu, share)));
-        let parts = Rc::new((count, noisy));
-        both(3_u64, 2, move |rows, coins| {
-            let (count, noisy) = &*parts;
-            let release = noisy.release(count.aggregate(*rows), confidence(), coins);
-            release.expect("the stream is open").value().answer >= 3.0
-        })
-    })
+    Case::new(
+        "count with Gaussian noise",
+        format!("mu {mu}"),
+        claim,
+        move |share| {
+            let count = Count::<AddRemove>::new(Contribution::Row);
+            let noisy = count.with_noise(&Noise::Gaussian(scale(1.0 / mu, share)));
+            let parts = Rc::new((count, noisy));
+            both(3_u64, 2, move |rows, coins| {
+                let (count, noisy) = &*parts;
+                let release = noisy.release(count.aggregate(*rows), confidence(), coins);
+                release.expect("the stream is open").value().answer >= 3.0
+            })
+        },
+    )
 }
 
 /// A unit with five rows, of which all are counted.
