@@ -72,9 +72,11 @@ impl Outcome {
 }
 
 impl Shown<Outcome> {
-    /// The best of all attacks on programs: kinds and texts, half-lines, bins, single values and last binary digits of numbers.
+    /// The best of all attacks on programs: kinds and texts, half-lines, bins, single values and last binary digits of numbers. They are fitted
+    /// to one part of what is shown and compared on the other: an attack with many choices looks good wherever it was fitted.
     pub fn program_event(&self, target: Target) -> Result<Event<Outcome>> {
-        let numbers = self.map(Outcome::number);
+        let (fitted, compared) = self.parts();
+        let numbers = fitted.map(Outcome::number);
         let seen = |event: Event<f64>| event.of(Outcome::number);
         let values = numbers.cells("the number", target, |y: &f64| Value(*y));
         let events = vec![
@@ -82,9 +84,9 @@ impl Shown<Outcome> {
             seen(numbers.bins(BINS, target)),
             seen(numbers.grain(target)),
             seen(values),
-            self.cells("the outcome", target, Outcome::category),
+            fitted.cells("the outcome", target, Outcome::category),
         ];
-        self.best_of(events, target)
+        compared.best_of(events, target)
     }
 }
 
@@ -176,6 +178,19 @@ mod tests {
             vec![Outcome::Text("no".into()); 100],
         );
         assert!(lower(outputs, 0.01) > 2.0);
+    }
+
+    /// Numbers that never come twice: an attack on single values fits them perfectly, and finds nothing.
+    #[test]
+    fn an_attack_that_only_fits_is_not_chosen() {
+        let (mut one, mut other) = (normal(1), normal(2));
+        let outputs = Outputs::run(
+            1000,
+            || Outcome::Number(100.0 * one()),
+            || Outcome::Number(other()),
+        );
+        let found = lower(outputs, 0.01);
+        assert!(found > 2.0, "{found}");
     }
 
     #[test]

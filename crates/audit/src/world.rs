@@ -167,6 +167,18 @@ impl<T> Shown<T> {
         &self.other
     }
 
+    /// Every other output, and the rest: to fit events on one part and to choose among them on the other.
+    pub fn parts(&self) -> (Self, Self)
+    where
+        T: Clone,
+    {
+        let part = |from: usize| Self {
+            one: self.one.iter().skip(from).step_by(2).cloned().collect(),
+            other: self.other.iter().skip(from).step_by(2).cloned().collect(),
+        };
+        (part(0), part(1))
+    }
+
     /// The same outputs, seen through a function.
     pub fn map<U>(&self, mut map: impl FnMut(&T) -> U) -> Shown<U> {
         Shown {

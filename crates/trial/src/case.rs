@@ -32,7 +32,7 @@ impl Share {
 }
 
 /// Did the output fall into the event?
-pub type Draw = Box<dyn FnMut(&mut Coins) -> bool>;
+pub(crate) type Draw = Box<dyn FnMut(&mut Coins) -> bool>;
 
 /// The same event, in the world where it should be likelier and in the other.
 pub struct Draws {
