@@ -32,7 +32,8 @@ Examples:
 
 #[derive(Subcommand)]
 enum Command {
-    Command(Box<audit_command::Arguments>),
+    #[command(name = "command")]
+    Program(Box<audit_command::Arguments>),
     Train(audit_train::Arguments),
     #[command(name = "self")]
     Whole(audit_self::Arguments),
@@ -45,7 +46,7 @@ pub(crate) fn run(
     violated: &mut bool,
 ) -> Result<String, Failure> {
     let (text, ruling) = match arguments.command {
-        Command::Command(arguments) => audit_command::run(*arguments, format)?,
+        Command::Program(arguments) => audit_command::run(*arguments, format)?,
         Command::Train(arguments) => audit_train::run(&arguments, format)?,
         Command::Whole(arguments) => audit_self::run(&arguments, format)?,
     };

@@ -157,6 +157,11 @@ pub struct MinimaPerturbationPlan {
     epsilon: Bracket,
 }
 
+/// More classes are refused. What rounding may do to the gradient of `2^25` examples, the most that there can be, is `2^25 (2K + 41) √K u`, and a
+/// minimum is verified only if that is below `γ`, `2^-20` or more: it is 0.88 of that for 12 classes, and more than that for 14. A fit that is never
+/// verified does not end, which would tell that there are so many examples.
+const CLASSES_MAX: usize = 12;
+
 impl MinimaPerturbationPlan {
     /// For examples with features of these domains, of so many classes.
     pub fn new(
@@ -168,12 +173,12 @@ impl MinimaPerturbationPlan {
         let most = "a whole number from 1 to 2^20";
         counted("features", domains.len(), COORDINATES_MAX, most)?;
         let classes = classes as usize;
-        let passes = (2..=COORDINATES_MAX).contains(&classes);
+        let passes = (2..=CLASSES_MAX).contains(&classes);
         within(
             "classes",
             classes as f64,
             passes,
-            "a whole number from 2 to 2^20",
+            "a whole number from 2 to 12 for this model",
         )?;
         let weights = columns(&domains).saturating_mul(scores_of(classes));
         let range = "at most 2^20 features, with each category one of its own, times classes";

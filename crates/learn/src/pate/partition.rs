@@ -8,7 +8,9 @@
 //! **What is not claimed.** An example more in the middle moves all rows behind it: by place that changes every teacher, so there is no price for [`Rule::Place`] under add/remove. An example that is *replaced*
 //! may go to another teacher by hash, and then two teachers change: there is no price for [`Rule::Hash`] under replace-one. Both are refused, and not guessed: the rule decides the relation.
 //!
-//! A row that is an empty example reaches no teacher. With a `unit`, the loader gives one example for each unit, by that unit's rows alone, so that "example" may be read as "unit" above.
+//! A row that is an empty example reaches no teacher. With a `unit`, the loader gives one example for each unit, by that unit's rows alone, so that "example" may be read as "unit" above for [`Rule::Hash`].
+//! The *place* of a unit is how many came before it, and that of a picture in a folder is how the others are called: one of them more or less moves all behind it. So [`Rule::Place`] requires rows whose numbers are
+//! their positions in a file, and plans with a unit or with folders of pictures are refused.
 //!
 //! How many examples a teacher gets is private. A hash spreads them evenly: for 240 on average, nearly all teachers get between 190 and 290. Who knows the seed can make examples that all
 //! go to one teacher, and spoil that one.

@@ -42,7 +42,10 @@ fn recipe(text: &str) -> EnsembleRecipe {
 }
 
 fn code(text: &str) -> Option<&'static str> {
-    recipe(text).check(Path::new("")).err().map(|error| error.code())
+    recipe(text)
+        .check(Path::new(""))
+        .err()
+        .map(|error| error.code())
 }
 
 /// Two half moons, which no line parts.
@@ -69,6 +72,18 @@ fn the_rule_decides_the_relation() {
     let by_place = recipe(&text).aggregation().expect("terms");
     assert_eq!(by_place.terms().neighbours, Neighbours::ReplaceOne);
     assert_eq!(by_hash.epsilon(), by_place.epsilon());
+    // Where one example moves the places of others, there is no price for them.
+    let of_units = text.replacen("label = ", "unit = 'who'\nrows_per_unit = 1\nlabel = ", 1);
+    let refused = recipe(&of_units).aggregation().err();
+    assert_eq!(refused.map(|error| error.code()), Some("plan_word"));
+    let pictures = text.replacen("path = ", "format = 'images'\npath = ", 1);
+    let refused = recipe(&pictures).aggregation().err();
+    assert_eq!(refused.map(|error| error.code()), Some("plan_word"));
+    assert!(
+        recipe(&of_units.replace("'place'", "'hash'"))
+            .aggregation()
+            .is_ok()
+    );
 }
 
 #[test]
@@ -90,9 +105,15 @@ fn a_plan_means_what_it_says() {
     let learner = "learner = { kind = \"kernel_ridge\", width = 1.0, penalty = 0.1 }";
     for (to, expected) in [
         ("learner = { kind = 'network' }", "plan_field_missing"),
-        ("learner = { kind = 'network', model = { kind = 'logistic' } }", "plan_field_missing"),
+        (
+            "learner = { kind = 'network', model = { kind = 'logistic' } }",
+            "plan_field_missing",
+        ),
         ("learner = { kind = 'forest' }", "plan_word"),
-        ("learner = { kind = 'kernel_ridge', epochs = 3 }", "plan_field_unused"),
+        (
+            "learner = { kind = 'kernel_ridge', epochs = 3 }",
+            "plan_field_unused",
+        ),
     ] {
         check(learner, to, expected);
     }
@@ -115,7 +136,9 @@ fn a_whole_run_teaches_a_student() {
         heard.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     };
     let private = Secret::new(moons(1000, 0));
-    let votes = recipe.votes(&room, &private, None, one, &after).expect("fits");
+    let votes = recipe
+        .votes(&room, &private, None, one, &after)
+        .expect("fits");
     assert_eq!(heard.into_inner(), 20);
     let aggregation = recipe.aggregation().expect("terms");
     let payment = Payment::uncharged(&aggregation, Uncharged);
@@ -125,7 +148,9 @@ fn a_whole_run_teaches_a_student() {
     let accuracy = room.accuracy(&*student, one).expect("fits");
     assert!(accuracy > Some(0.9), "{accuracy:?}");
     assert_eq!(room.says(&*student, one).expect("fits").len(), 400);
-    let file = room.safetensors(&*student, &BTreeMap::new()).expect("numbers");
+    let file = room
+        .safetensors(&*student, &BTreeMap::new())
+        .expect("numbers");
     let file = Weights::read(&file).expect("a file");
     let names: Vec<&str> = file.tensors.iter().map(|tensor| &tensor.name[..]).collect();
     assert_eq!(names, ["examples", "weights", "view.mean", "view.factor"]);
@@ -137,7 +162,9 @@ fn fewer_public_examples_than_queries_are_refused() {
     let room = recipe(PLAN).room_of(moons(150, 0), NonZeroUsize::MIN);
     assert_eq!(room.err().map(|error| error.code()), Some("votes_too_few"));
     let none = PLAN.replace("held_out = 100\n", "");
-    let room = recipe(&none).room_of(moons(60, 0), NonZeroUsize::MIN).expect("fits");
+    let room = recipe(&none)
+        .room_of(moons(60, 0), NonZeroUsize::MIN)
+        .expect("fits");
     let ridge = KernelRidge {
         kernel: Kernel::Linear,
         penalty: 1.0,
