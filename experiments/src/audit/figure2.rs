@@ -218,7 +218,7 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
         .to_lowercase();
         let mut kept = Scores::open(options.out.as_deref(), &name)?;
         // Three numbers of each model: what the attacks ask.
-        let trial = |trial: u64| -> whit_learn::Result<Vec<((u64, u64), Vec<f64>)>> {
+        let trial = |trial: u64| -> whit_learn::Result<Vec<super::Scored>> {
             let models = lock_step.train(&start, &mut OsEntropy::new())?;
             let each = (0..).zip(&models).map(|(world, weights)| {
                 let values = vec![

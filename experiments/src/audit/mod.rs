@@ -10,6 +10,9 @@ pub(crate) mod scores;
 pub(crate) mod subject;
 pub(crate) mod table2;
 
+/// Where scores belong, as they are kept, and the scores.
+type Scored = ((u64, u64), Vec<f64>);
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a panic left is as good as any: whoever panics ends the command.

@@ -265,7 +265,7 @@ impl Site {
         trial: u64,
         numbers: &[u64],
         accuracy: bool,
-    ) -> Result<Vec<((u64, u64), Vec<f64>)>, Failure> {
+    ) -> Result<Vec<super::Scored>, Failure> {
         let mut entropy = OsEntropy::new();
         let mut bits = entropy.open().map_err(whit_learn::Error::from)?;
         let start = start.weights(&self.layers, &mut bits);

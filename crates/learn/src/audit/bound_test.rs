@@ -44,7 +44,7 @@ fn perfect_separation_reaches_the_ceilings() {
 #[test]
 fn false_alarms_are_as_rare_as_stated() {
     let mut bits = SeededBits::new(11);
-    let mut truth = move |bit: bool| f64::from(u8::from(bit ^ (bits.word() % 4 == 0)));
+    let mut truth = move |bit: bool| f64::from(u8::from(bit ^ (bits.word().is_multiple_of(4))));
     let mut wrong = 0;
     for _ in 0..600 {
         let without: Vec<f64> = (0..400).map(|_| truth(false)).collect();
