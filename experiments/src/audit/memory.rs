@@ -29,7 +29,7 @@ pub(crate) fn run(options: &Options) -> Result<String, Failure> {
     Ok(reconstruction(options)? + &exposure(options)?)
 }
 
-/// Counts of random halves of the people, with noise of this deviation, and the bits that fit them best [DN03]: the share that is right.
+/// Counts of random halves of the people, with noise of this deviation, and the bits that fit them best \[DN03\]: the share that is right.
 fn reconstructed(seed: u64, deviation: u64) -> Result<f64, Failure> {
     let mut bits = PublicBits(seed);
     let secret: Vec<f64> = (0..PEOPLE).map(|_| (bits.word() & 1) as f64).collect();
