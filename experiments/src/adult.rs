@@ -15,39 +15,88 @@ const TEXTS: [(usize, &[&str]); 8] = [
     (
         1,
         &[
-            "Private", "Self-emp-not-inc", "Self-emp-inc", "Federal-gov", "Local-gov", "State-gov",
-            "Without-pay", "Never-worked",
+            "Private",
+            "Self-emp-not-inc",
+            "Self-emp-inc",
+            "Federal-gov",
+            "Local-gov",
+            "State-gov",
+            "Without-pay",
+            "Never-worked",
         ],
     ),
     (
         3,
         &[
-            "Bachelors", "Some-college", "11th", "HS-grad", "Prof-school", "Assoc-acdm", "Assoc-voc",
-            "9th", "7th-8th", "12th", "Masters", "1st-4th", "10th", "Doctorate", "5th-6th", "Preschool",
+            "Bachelors",
+            "Some-college",
+            "11th",
+            "HS-grad",
+            "Prof-school",
+            "Assoc-acdm",
+            "Assoc-voc",
+            "9th",
+            "7th-8th",
+            "12th",
+            "Masters",
+            "1st-4th",
+            "10th",
+            "Doctorate",
+            "5th-6th",
+            "Preschool",
         ],
     ),
     (
         5,
         &[
-            "Married-civ-spouse", "Divorced", "Never-married", "Separated", "Widowed",
-            "Married-spouse-absent", "Married-AF-spouse",
+            "Married-civ-spouse",
+            "Divorced",
+            "Never-married",
+            "Separated",
+            "Widowed",
+            "Married-spouse-absent",
+            "Married-AF-spouse",
         ],
     ),
     (
         6,
         &[
-            "Tech-support", "Craft-repair", "Other-service", "Sales", "Exec-managerial",
-            "Prof-specialty", "Handlers-cleaners", "Machine-op-inspct", "Adm-clerical",
-            "Farming-fishing", "Transport-moving", "Priv-house-serv", "Protective-serv", "Armed-Forces",
+            "Tech-support",
+            "Craft-repair",
+            "Other-service",
+            "Sales",
+            "Exec-managerial",
+            "Prof-specialty",
+            "Handlers-cleaners",
+            "Machine-op-inspct",
+            "Adm-clerical",
+            "Farming-fishing",
+            "Transport-moving",
+            "Priv-house-serv",
+            "Protective-serv",
+            "Armed-Forces",
         ],
     ),
     (
         7,
-        &["Wife", "Own-child", "Husband", "Not-in-family", "Other-relative", "Unmarried"],
+        &[
+            "Wife",
+            "Own-child",
+            "Husband",
+            "Not-in-family",
+            "Other-relative",
+            "Unmarried",
+        ],
     ),
     (
         8,
-        &["White", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other", "Black"],
+        &[
+            "White",
+            "Asian-Pac-Islander",
+            "Amer-Indian-Eskimo",
+            "Other",
+            "Black",
+        ],
     ),
     (9, &["Female", "Male"]),
     (13, &["United-States"]),
@@ -95,7 +144,11 @@ fn row(cells: &[&str]) -> Option<Vec<f32>> {
         hours / 40.0,
     ];
     for (at, texts) in TEXTS {
-        row.extend(texts.iter().map(|text| f32::from(u8::from(cells[at] == *text))));
+        row.extend(
+            texts
+                .iter()
+                .map(|text| f32::from(u8::from(cells[at] == *text))),
+        );
     }
     Some(row)
 }
@@ -107,9 +160,15 @@ mod tests {
     #[test]
     fn rows_become_numbers_and_dots_do_not_matter() {
         let line = "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, United-States, <=50K";
-        let text = format!("|1x3 Cross validator\n{line}\n{}.\n\n", line.replace("<=", ">"));
+        let text = format!(
+            "|1x3 Cross validator\n{line}\n{}.\n\n",
+            line.replace("<=", ">")
+        );
         let data = parse(&text).expect("two rows");
-        assert_eq!((data.rows(), data.width(), data.classes()), (2, 65, Some(2)));
+        assert_eq!(
+            (data.rows(), data.width(), data.classes()),
+            (2, 65, Some(2))
+        );
         let example = data.example(1).expect("fits");
         assert!(example.answer == whit_learn::data::Answer::Class(1));
         assert_eq!(example.features.iter().filter(|x| **x == 1.0).count(), 9);

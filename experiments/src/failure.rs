@@ -47,9 +47,7 @@ impl Fault for Failure {
             | Self::Missing { .. }
             | Self::Kept { .. }
             | Self::Unread { .. }
-            | Self::Unwritable { .. } => {
-                FaultKind::Invalid
-            }
+            | Self::Unwritable { .. } => FaultKind::Invalid,
         }
     }
 

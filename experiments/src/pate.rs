@@ -424,7 +424,10 @@ impl Ensembles {
             round_up(aggregation.epsilon())
         );
         if !beside.is_empty() {
-            let all: Vec<String> = beside.iter().map(|one| format!("{:.2}", 100.0 * one)).collect();
+            let all: Vec<String> = beside
+                .iter()
+                .map(|one| format!("{:.2}", 100.0 * one))
+                .collect();
             text += &format!(
                 "Noisy steps (DP-SGD) on the same data, at epsilon {:.3}, on the same held-out examples: {:.2} % ({} %).\n\n",
                 round_up(plain.epsilon()),
@@ -439,14 +442,21 @@ impl Ensembles {
         );
         for (seed, one) in trained.iter().enumerate() {
             let figures: Vec<String> = one.figures.iter().map(|figure| shown(*figure)).collect();
-            text += &format!("| {seed} | {} | {:.0} |\n", figures.join(" | "), one.seconds);
+            text += &format!(
+                "| {seed} | {} | {:.0} |\n",
+                figures.join(" | "),
+                one.seconds
+            );
         }
         Ok(text)
     }
 
     fn write(&self, out: &Path, trained: &[Trained], beside: &[f64]) -> Result<(), Failure> {
         let plot = pate_plot::over_epsilon(self, trained);
-        for (ending, text) in [(".md", Some(self.table(trained, beside)?)), ("-epsilon.svg", plot)] {
+        for (ending, text) in [
+            (".md", Some(self.table(trained, beside)?)),
+            ("-epsilon.svg", plot),
+        ] {
             let path = out.join(format!("{}{ending}", self.name));
             let unwritable = |why: &dyn std::fmt::Display| Failure::Unwritable {
                 path: path.clone(),
@@ -504,23 +514,41 @@ mod tests {
     /// The cap, the queries and the rows that judge are those that were asked for; the guarantee does not look at data.
     #[test]
     fn plans_are_those_of_the_paper() {
-        for (experiment, queries, answers, teachers) in [(&MNIST, 640, 286, 250), (&ADULT, 1500, 524, 250)] {
+        for (experiment, queries, answers, teachers) in
+            [(&MNIST, 640, 286, 250), (&ADULT, 1500, 524, 250)]
+        {
             let recipe = experiment.recipe(2).expect("a plan");
             let aggregation = recipe.aggregation().expect("a price");
             let terms = aggregation.terms();
-            assert_eq!((terms.queries, terms.answers_max, terms.delta), (queries, answers, 1e-5));
-            assert_eq!((recipe.teachers.count, recipe.teachers.seed), (teachers, Some(2)));
+            assert_eq!(
+                (terms.queries, terms.answers_max, terms.delta),
+                (queries, answers, 1e-5)
+            );
+            assert_eq!(
+                (recipe.teachers.count, recipe.teachers.seed),
+                (teachers, Some(2))
+            );
             assert_eq!(terms.neighbours, whit_core::Neighbours::AddRemove);
-            assert!(experiment.guarantee().is_some_and(|epsilon| epsilon < aggregation.epsilon()));
+            assert!(
+                experiment
+                    .guarantee()
+                    .is_some_and(|epsilon| epsilon < aggregation.epsilon())
+            );
         }
-        assert_eq!(MNIST.recipe(0).expect("a plan").student.held_out, Some(1000));
+        assert_eq!(
+            MNIST.recipe(0).expect("a plan").student.held_out,
+            Some(1000)
+        );
     }
 
     #[test]
     fn tables_say_what_was_reached() {
         let mut figures = vec![0.99; FIGURES.len()];
         figures[3] = 3.0;
-        let one = Trained { figures, seconds: 1.0 };
+        let one = Trained {
+            figures,
+            seconds: 1.0,
+        };
         let text = MNIST.table(&[one], &[0.985]).expect("a price");
         assert!(text.contains("99.00 % | at least 98.5 % | yes"), "{text}");
         assert!(text.contains("3.000 | at most 1.97 | no"), "{text}");

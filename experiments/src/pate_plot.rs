@@ -24,7 +24,10 @@ pub(crate) fn over_epsilon(experiment: &Ensembles, trained: &[Trained]) -> Optio
             .margin(16)
             .x_label_area_size(52)
             .y_label_area_size(64)
-            .build_cartesian_2d(0.0..guarantee.max(experiment.epsilon) * 1.15, floor..100.0_f64.min(lowest + 4.0))
+            .build_cartesian_2d(
+                0.0..guarantee.max(experiment.epsilon) * 1.15,
+                floor..100.0_f64.min(lowest + 4.0),
+            )
             .ok()?;
         chart
             .configure_mesh()
@@ -34,17 +37,29 @@ pub(crate) fn over_epsilon(experiment: &Ensembles, trained: &[Trained]) -> Optio
             .draw()
             .ok()?;
         let dots = |place: fn(&Trained, f64) -> f64| {
-            let points = trained.iter().map(move |one| (place(one, guarantee), 100.0 * one.figures[0]));
+            let points = trained
+                .iter()
+                .map(move |one| (place(one, guarantee), 100.0 * one.figures[0]));
             points.collect::<Vec<_>>()
         };
         let series = [
-            ("at these votes: the owner's, no guarantee", dots(|one, _| one.figures[3])),
+            (
+                "at these votes: the owner's, no guarantee",
+                dots(|one, _| one.figures[3]),
+            ),
             ("the guarantee", dots(|_, guarantee| guarantee)),
-            ("the paper, at its votes", vec![(experiment.epsilon, 100.0 * experiment.accuracy)]),
+            (
+                "the paper, at its votes",
+                vec![(experiment.epsilon, 100.0 * experiment.accuracy)],
+            ),
         ];
         for ((name, points), colour) in series.into_iter().zip(COLOURS) {
             chart
-                .draw_series(points.into_iter().map(|point| Circle::new(point, 6, colour.filled())))
+                .draw_series(
+                    points
+                        .into_iter()
+                        .map(|point| Circle::new(point, 6, colour.filled())),
+                )
                 .ok()?
                 .label(name)
                 .legend(move |(x, y)| Circle::new((x + 8, y), 5, colour.filled()));

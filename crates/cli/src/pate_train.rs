@@ -7,16 +7,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use whit::session::{
-    Desk, Quoted, Taught, TeachOrder, quote_teaching_unopened, rehearse_teaching,
-};
+use whit::session::{Desk, Quoted, Taught, TeachOrder, quote_teaching_unopened, rehearse_teaching};
 use whit::{Failure, OsEntropy};
 use whit_learn::checkpoint::Place;
 use whit_learn::data::{Audience, load_private, survey};
 use whit_learn::pate::ballots::FOLDER;
-use whit_learn::pate::{
-    Accounting, Aggregation, EnsembleRecipe, Outcome, Owner, Room, owner,
-};
+use whit_learn::pate::{Accounting, Aggregation, EnsembleRecipe, Outcome, Owner, Room, owner};
 use whit_learn::{Payer, Payment, Uncharged};
 
 use crate::account::{plain, up};
@@ -100,7 +96,10 @@ A plan:
   held_out = 1000";
 
 pub(crate) fn run(arguments: &Arguments, format: Format) -> Result<String, Failure> {
-    let recipe: EnsembleRecipe = parse(&arguments.plan, "[data], [public], [teachers], [aggregator] and [student] as in the example of whit pate train --help")?;
+    let recipe: EnsembleRecipe = parse(
+        &arguments.plan,
+        "[data], [public], [teachers], [aggregator] and [student] as in the example of whit pate train --help",
+    )?;
     let folder = arguments.plan.parent().unwrap_or(Path::new(""));
     let asked = Asked {
         catalog: arguments.catalog.as_deref(),
@@ -120,9 +119,9 @@ pub(crate) fn run(arguments: &Arguments, format: Format) -> Result<String, Failu
             Some(out) => out.clone(),
             None => arguments.plan.with_extension(""),
         },
-        threads: arguments.threads.unwrap_or_else(|| {
-            std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
-        }),
+        threads: arguments
+            .threads
+            .unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
     };
     if arguments.dry_run {
         return job.price(&aggregation, found, format);
@@ -228,7 +227,13 @@ impl Job<'_> {
         }
         let session = place.open()?;
         let bar = Bar::new(self.recipe.teachers.count);
-        let taught = session.teach(&order, room, &desk, &|done| bar.show(done), &mut OsEntropy::new());
+        let taught = session.teach(
+            &order,
+            room,
+            &desk,
+            &|done| bar.show(done),
+            &mut OsEntropy::new(),
+        );
         bar.wipe();
         let Taught {
             outcome,
@@ -285,7 +290,9 @@ impl Job<'_> {
                 let data = data.map_err(whit_learn::Error::from)?;
                 let bar = Bar::new(self.recipe.teachers.count);
                 let after = |done: usize| bar.show(done);
-                let votes = self.recipe.votes(room, &data, Some(&self.out), self.threads, &after);
+                let votes = self
+                    .recipe
+                    .votes(room, &data, Some(&self.out), self.threads, &after);
                 bar.wipe();
                 let votes = votes?;
                 let outcome = aggregation.run_in(&place, &votes, &mut OsEntropy::new())?;
@@ -322,7 +329,11 @@ impl Bar {
     fn show(&self, done: usize) {
         if self.terminal {
             // Talk that nobody hears is no reason to stop.
-            let _ = write!(io::stderr(), "\r\x1b[K{done} of {} teachers have voted ", self.count);
+            let _ = write!(
+                io::stderr(),
+                "\r\x1b[K{done} of {} teachers have voted ",
+                self.count
+            );
         }
     }
 
@@ -401,7 +412,10 @@ impl Done<'_> {
             None => String::new(),
         };
         let paid = match &self.told.paid {
-            Some(paid) => format!("Charged to the ledger of {}, receipt {}.", paid.dataset, paid.receipt),
+            Some(paid) => format!(
+                "Charged to the ledger of {}, receipt {}.",
+                paid.dataset, paid.receipt
+            ),
             None => "No ledger was charged.".into(),
         };
         format!(
@@ -474,12 +488,19 @@ impl Done<'_> {
                     "{} of {} queries that were looked at{}",
                     outcome.answered(),
                     outcome.tested,
-                    if self.told.resumed { ", by a run that was begun before" } else { "" }
+                    if self.told.resumed {
+                        ", by a run that was begun before"
+                    } else {
+                        ""
+                    }
                 ),
             ),
         ];
         if let Some(accuracy) = self.accuracy {
-            let text = format!("{accuracy:.4} on {} public examples that were held out", self.held_out);
+            let text = format!(
+                "{accuracy:.4} on {} public examples that were held out",
+                self.held_out
+            );
             lines.push(line("student", text));
         }
         if let Some(told) = &outcome.sanitised {

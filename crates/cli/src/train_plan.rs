@@ -85,7 +85,10 @@ fn in_words(message: &str) -> String {
         ("struct TeachersSection", "a section [teachers]"),
         ("struct AggregatorSection", "a section [aggregator]"),
         ("struct StudentSection", "a section [student]"),
-        ("struct LearnerSection", "a learner such as { kind = \"kernel_ridge\" }"),
+        (
+            "struct LearnerSection",
+            "a learner such as { kind = \"kernel_ridge\" }",
+        ),
         ("struct Model", "a section [model]"),
         ("expected u64", "expected a whole number from 0 on"),
         ("expected u32", "expected a whole number from 0 on"),

@@ -94,9 +94,7 @@ pub use reply::{Charge, Explained, Left, Remaining, Reply};
 pub use same_file::is_same_file;
 pub use statistic::Measured;
 #[cfg(feature = "learn")]
-pub use teaching::{
-    Taught, TeachOrder, quote_teaching_unopened, rehearse_teaching,
-};
+pub use teaching::{Taught, TeachOrder, quote_teaching_unopened, rehearse_teaching};
 #[cfg(feature = "learn")]
 pub use training::{Course, Desk, Order, Planned, Quoted, Sought, quote_unopened, rehearse_run};
 #[cfg(feature = "learn")]

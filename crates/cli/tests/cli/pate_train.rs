@@ -38,7 +38,7 @@ const CATALOG: &str = "\
 [dataset]
 id = 'patients'
 [budget]
-epsilon = 12.0
+epsilon = 25.0
 delta = 1e-4
 [table.patients]
 source = 'patients.csv'
@@ -63,14 +63,25 @@ fn folder() -> TempDir {
         };
         (0..count).map(row).collect()
     };
-    write(folder.path(), "patients.csv", &format!("who,x,y,ill\n{}", rows(600, 0)));
-    write(folder.path(), "public.csv", &format!("who,x,y,ill\n{}", rows(300, 5)));
+    write(
+        folder.path(),
+        "patients.csv",
+        &format!("who,x,y,ill\n{}", rows(600, 0)),
+    );
+    write(
+        folder.path(),
+        "public.csv",
+        &format!("who,x,y,ill\n{}", rows(300, 5)),
+    );
     write(folder.path(), "plan.toml", PLAN);
     folder
 }
 
 fn train(folder: &TempDir, more: &str) -> Run {
-    run(&format!("pate train {}/plan.toml {more}", folder.path().display()))
+    run(&format!(
+        "pate train {}/plan.toml {more}",
+        folder.path().display()
+    ))
 }
 
 #[test]
@@ -80,24 +91,53 @@ fn a_student_is_trained_once_and_shown_again() {
     assert_eq!(priced["relation"], "add_remove");
     let first = answer(&train(&folder, "--owner --format json"));
     assert_eq!(first["epsilon_guaranteed"], priced["epsilon_guaranteed"]);
-    assert!(first["accuracy"].as_f64().is_some_and(|share| share > 0.8), "{first}");
-    assert_eq!((&first["private"], &first["resumed"]), (&json!(true), &json!(false)));
+    assert!(
+        first["accuracy"].as_f64().is_some_and(|share| share > 0.8),
+        "{first}"
+    );
+    assert_eq!(
+        (&first["private"], &first["resumed"]),
+        (&json!(true), &json!(false))
+    );
     assert!(first["epsilon"].as_f64().is_some());
     let out = folder.path().join("plan");
-    for name in ["labels.csv", "student.csv", "student.safetensors", "card.md"] {
+    for name in [
+        "labels.csv",
+        "student.csv",
+        "student.safetensors",
+        "card.md",
+    ] {
         assert!(out.join(name).exists(), "{name}");
     }
-    assert_eq!(fs::read_dir(out.join("teachers.private")).expect("there").count(), 25);
+    assert_eq!(
+        fs::read_dir(out.join("teachers.private"))
+            .expect("there")
+            .count(),
+        25
+    );
     let card = fs::read_to_string(out.join("card.md")).expect("text");
-    assert!(card.contains("Guarantee") && !card.contains("data-dependent"), "{card}");
+    assert!(
+        card.contains("Guarantee") && !card.contains("data-dependent"),
+        "{card}"
+    );
     // Nothing new is told, and what is private is not shown unasked.
     let again = answer(&train(&folder, "--format json"));
-    assert_eq!((&again["labels"], &again["resumed"]), (&first["labels"], &json!(true)));
+    assert_eq!(
+        (&again["labels"], &again["resumed"]),
+        (&first["labels"], &json!(true))
+    );
     assert!(again.get("private").is_none() && again.get("epsilon").is_none());
     let text = train(&folder, "").stdout;
-    assert!(text.contains("guarantee") && !text.contains("PRIVATE"), "{text}");
+    assert!(
+        text.contains("guarantee") && !text.contains("PRIVATE"),
+        "{text}"
+    );
     // Another plan does not write over what is there.
-    write(folder.path(), "plan.toml", &PLAN.replace("count = 25", "count = 24"));
+    write(
+        folder.path(),
+        "plan.toml",
+        &PLAN.replace("count = 25", "count = 24"),
+    );
     let other = train(&folder, "");
     assert_eq!(other.code, 2, "{}", other.stderr);
 }
@@ -124,24 +164,51 @@ fn a_ledger_is_charged_once_and_before_rows_are_read() {
     let folder = folder();
     write(folder.path(), "whit.toml", CATALOG);
     let priced = answer(&train(&folder, "--dry-run --format json"));
-    assert!(priced["charge"]["rho"].as_f64().is_some_and(|rho| rho > 0.0), "{priced}");
+    assert!(
+        priced["charge"]["rho"]
+            .as_f64()
+            .is_some_and(|rho| rho > 0.0),
+        "{priced}"
+    );
     assert!(!folder.path().join("whit.ledger").exists());
     // By place there is no price for units that come and go.
-    write(folder.path(), "plan.toml", &PLAN.replace("count = 25", "count = 25\nrule = 'place'"));
+    write(
+        folder.path(),
+        "plan.toml",
+        &PLAN.replace("count = 25", "count = 25\nrule = 'place'"),
+    );
     let refused = train(&folder, "");
     assert_eq!(refused.code, 2, "{}", refused.stderr);
-    assert!(!folder.path().join("whit.ledger").exists(), "what is refused makes no ledger");
+    assert!(
+        !folder.path().join("whit.ledger").exists(),
+        "what is refused makes no ledger"
+    );
     write(folder.path(), "plan.toml", PLAN);
     let first = answer(&train(&folder, "--format json"));
-    assert!(first["receipt"].as_str().is_some_and(|receipt| receipt.len() > 20), "{first}");
+    assert!(
+        first["receipt"]
+            .as_str()
+            .is_some_and(|receipt| receipt.len() > 20),
+        "{first}"
+    );
     let again = answer(&train(&folder, "--format json"));
-    assert_eq!((&again["labels"], &again["remaining"]), (&first["labels"], &first["remaining"]));
+    assert_eq!(
+        (&again["labels"], &again["remaining"]),
+        (&first["labels"], &first["remaining"])
+    );
     // Another folder is another run, and is paid; then there is no room.
-    let more = answer(&train(&folder, &format!("--out {}/b --format json", folder.path().display())));
+    let more = answer(&train(
+        &folder,
+        &format!("--out {}/b --format json", folder.path().display()),
+    ));
     assert_ne!(more["remaining"], first["remaining"]);
     let mut code = 0;
     for name in ["c", "d", "e", "f", "g"] {
-        code = train(&folder, &format!("--out {}/{name}", folder.path().display())).code;
+        code = train(
+            &folder,
+            &format!("--out {}/{name}", folder.path().display()),
+        )
+        .code;
         if code != 0 {
             assert!(!folder.path().join(name).join("teachers.private").exists());
             break;

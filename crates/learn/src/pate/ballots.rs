@@ -74,7 +74,10 @@ impl Ballots {
         key: &[u8; 32],
         votes: &[u32],
     ) -> Result<(), CheckpointError> {
-        let (path, part) = (self.path(teacher), self.path(teacher).with_extension("part"));
+        let (path, part) = (
+            self.path(teacher),
+            self.path(teacher).with_extension("part"),
+        );
         let mut whole = [MARK, key].concat();
         whole.extend(votes.iter().flat_map(|vote| vote.to_le_bytes()));
         let written = fs::write(&part, whole).and_then(|()| fs::rename(&part, &path));
@@ -83,7 +86,10 @@ impl Ballots {
 }
 
 fn bytes(floats: &[f32]) -> Vec<u8> {
-    floats.iter().flat_map(|value| value.to_le_bytes()).collect()
+    floats
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> CheckpointError {
@@ -106,7 +112,10 @@ mod tests {
         assert_eq!(ballots.load(3, &key, 2), None);
         ballots.keep(3, &key, &[7, 1]).expect("writable");
         assert_eq!(ballots.load(3, &key, 2), Some(vec![7, 1]));
-        assert_eq!((ballots.load(3, &key, 3), ballots.load(4, &key, 2)), (None, None));
+        assert_eq!(
+            (ballots.load(3, &key, 3), ballots.load(4, &key, 2)),
+            (None, None)
+        );
         let other = Lesson {
             features: vec![0.0],
             ..Lesson::default()

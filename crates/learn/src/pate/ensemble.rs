@@ -108,10 +108,15 @@ impl Ensemble<'_> {
             }
             (work.after)(done.fetch_add(1, Ordering::Relaxed) + 1);
         });
-        if let Some(error) = failed.into_inner().unwrap_or_else(|broken| broken.into_inner()) {
+        if let Some(error) = failed
+            .into_inner()
+            .unwrap_or_else(|broken| broken.into_inner())
+        {
             return Err(error);
         }
-        let counts = counts.into_inner().unwrap_or_else(|broken| broken.into_inner());
+        let counts = counts
+            .into_inner()
+            .unwrap_or_else(|broken| broken.into_inner());
         Ok(Secret::new(Votes::with_teachers(
             &counts,
             classes,

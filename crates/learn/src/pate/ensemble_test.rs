@@ -94,7 +94,8 @@ fn one_example_more_moves_one_vote_of_each_query_at_most() {
     for learner in [&RIDGE as &dyn Learn, &net] {
         let votes = |data: Dataset| {
             let work = quiet(2, None);
-            let votes = ensemble(&view, learner).votes(&Secret::new(data), Queries { rows: &rows }, work);
+            let votes =
+                ensemble(&view, learner).votes(&Secret::new(data), Queries { rows: &rows }, work);
             votes.expect("fits").expose()
         };
         let all = votes(points(120, 1));
@@ -137,7 +138,9 @@ fn a_learner_that_shares_is_seen() {
         votes.expect("fits").expose()
     };
     let all = votes(points(120, 1));
-    let worst = (0..20).map(|row| apart(&all, &votes(without(&data, row)))).max();
+    let worst = (0..20)
+        .map(|row| apart(&all, &votes(without(&data, row))))
+        .max();
     assert!(worst > Some(2), "{worst:?}");
 }
 
@@ -196,7 +199,12 @@ fn one_example_shows_no_more_in_labels_than_the_guarantee() {
         let second = |votes: &Secret<Votes>, entropy: &mut Seeded| {
             let payment = Payment::uncharged(&aggregation, Uncharged);
             let told = aggregation.run(votes, payment, entropy).expect("entropy");
-            told.labels.iter().flatten().filter(|label| **label == 1).count() >= 1
+            told.labels
+                .iter()
+                .flatten()
+                .filter(|label| **label == 1)
+                .count()
+                >= 1
         };
         let (mut one, mut two) = (Seeded::new(991), Seeded::new(992));
         falsify_gdp(
@@ -221,7 +229,12 @@ fn votes_that_were_kept_are_not_cast_again() {
         fn check(&self, _: usize, _: usize) -> Result<()> {
             Ok(())
         }
-        fn learn(&self, lesson: Lesson, seed: u64, threads: NonZeroUsize) -> Result<Box<dyn Judge>> {
+        fn learn(
+            &self,
+            lesson: Lesson,
+            seed: u64,
+            threads: NonZeroUsize,
+        ) -> Result<Box<dyn Judge>> {
             self.0.fetch_add(1, Ordering::Relaxed);
             RIDGE.learn(lesson, seed, threads)
         }
@@ -257,7 +270,10 @@ fn what_cannot_be_is_refused_before_a_teacher_is_trained() {
     };
     let made = ensemble(&view, &RIDGE);
     for teachers in [0, 1_000_000] {
-        assert_eq!(refused(Ensemble { teachers, ..made }, points(9, 1)), Some("plan_out_of_range"));
+        assert_eq!(
+            refused(Ensemble { teachers, ..made }, points(9, 1)),
+            Some("plan_out_of_range")
+        );
     }
     let one = Dataset::with_classes(vec![2], vec![0.0; 4], vec![0, 0], 1).expect("fits");
     assert_eq!(refused(made, one), Some("votes_classes"));
@@ -266,8 +282,14 @@ fn what_cannot_be_is_refused_before_a_teacher_is_trained() {
     let wide = Dataset::with_classes(vec![3], vec![0.0; 6], vec![0, 1], 3).expect("fits");
     assert!(refused(made, wide).is_some());
     // More teachers than examples: those without any vote, too.
-    let few = Ensemble { teachers: 50, ..made };
+    let few = Ensemble {
+        teachers: 50,
+        ..made
+    };
     let votes = few.votes(&Secret::new(points(6, 1)), queries, quiet(1, None));
     let votes = votes.expect("fits").expose();
-    assert_eq!((votes.teachers(), votes.counts(0).iter().sum::<u64>()), (50, 50));
+    assert_eq!(
+        (votes.teachers(), votes.counts(0).iter().sum::<u64>()),
+        (50, 50)
+    );
 }

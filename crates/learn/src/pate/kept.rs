@@ -91,7 +91,13 @@ fn write(checkpoint: &mut Checkpoint, outcome: &Outcome) {
     let tested = outcome.tested as f64;
     checkpoint.scalars.insert(TESTED.into(), tested);
     if let Some(told) = &outcome.sanitised {
-        let values = [told.epsilon, told.low, told.high, told.confidence, told.order];
+        let values = [
+            told.epsilon,
+            told.low,
+            told.high,
+            told.confidence,
+            told.order,
+        ];
         for (name, value) in SANITISED.into_iter().zip(values) {
             checkpoint.scalars.insert(name.into(), value);
         }
@@ -176,7 +182,10 @@ mod tests {
             let place = open();
             let again = aggregation.run_in(&place, &votes(), &mut Seeded::new(3));
             assert_eq!(again.as_ref(), Ok(&first), "no new noise");
-            assert_eq!(aggregation.told_in(&place), Ok((Some(first.clone()), Payer::Nobody)));
+            assert_eq!(
+                aggregation.told_in(&place),
+                Ok((Some(first.clone()), Payer::Nobody))
+            );
             assert_eq!(first.sanitised.is_some(), sanitise.is_some());
         }
     }

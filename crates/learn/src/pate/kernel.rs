@@ -107,8 +107,16 @@ impl KernelModel {
     pub fn tensors(&self) -> Vec<(String, Vec<usize>, &[f32])> {
         let rows = self.squares.len();
         vec![
-            ("examples".into(), vec![rows, self.depth], &self.examples[..]),
-            ("weights".into(), vec![rows, self.classes], &self.weights[..]),
+            (
+                "examples".into(),
+                vec![rows, self.depth],
+                &self.examples[..],
+            ),
+            (
+                "weights".into(),
+                vec![rows, self.classes],
+                &self.weights[..],
+            ),
         ]
     }
 

@@ -112,7 +112,12 @@ impl Learn for PlainNetwork {
         count("the number of epochs", self.epochs.into())?;
         count("the size of batches", self.batch as f64)?;
         let passes = self.rate > 0.0 && self.rate < 1e3;
-        within("the learning rate", self.rate, passes, "above 0, and below 1000")?;
+        within(
+            "the learning rate",
+            self.rate,
+            passes,
+            "above 0, and below 1000",
+        )?;
         self.model(depth, classes).map(drop)
     }
 
@@ -156,7 +161,8 @@ impl Judge for PlainModel {
     }
 
     fn tensors(&self) -> Vec<(String, Vec<usize>, &[f32])> {
-        let floats = |tensor: &Tensor| &self.parameters[tensor.offset..tensor.offset + tensor.len()];
+        let floats =
+            |tensor: &Tensor| &self.parameters[tensor.offset..tensor.offset + tensor.len()];
         let each = tensors(self.architecture.layers()).into_iter();
         each.map(|tensor| (tensor.name.clone(), tensor.shape.clone(), floats(&tensor)))
             .collect()
@@ -166,8 +172,12 @@ impl Judge for PlainModel {
 impl Examples for Lesson {
     fn load(&self, row: u32, input: &mut [f32]) -> Option<f32> {
         let row = row as usize;
-        let features = self.features.get(row * self.depth..(row + 1) * self.depth)?;
-        let shares = self.shares.get(row * self.classes..(row + 1) * self.classes)?;
+        let features = self
+            .features
+            .get(row * self.depth..(row + 1) * self.depth)?;
+        let shares = self
+            .shares
+            .get(row * self.classes..(row + 1) * self.classes)?;
         let class = *said(shares, self.classes).first()?;
         if features.len() != input.len() || shares[class] <= 0.0 {
             return None;
@@ -257,7 +267,9 @@ mod tests {
         for i in 0..count {
             let (angle, outer) = (i as f32 * 2.4, i % 2);
             let radius = if outer == 1 { 2.0 } else { 0.7 };
-            lesson.features.extend([radius * angle.cos(), radius * angle.sin()]);
+            lesson
+                .features
+                .extend([radius * angle.cos(), radius * angle.sin()]);
             lesson.shares.extend([1.0 - outer as f32, outer as f32]);
         }
         lesson
@@ -293,7 +305,8 @@ mod tests {
             kernel: Kernel::Linear,
             ..gaussian()
         };
-        let curved: [(&dyn Learn, bool); 3] = [(&gaussian(), true), (&mlp(), true), (&linear, false)];
+        let curved: [(&dyn Learn, bool); 3] =
+            [(&gaussian(), true), (&mlp(), true), (&linear, false)];
         for (learner, parts) in curved {
             learner.check(2, 2).expect("fits");
             let judge = learner.learn(lesson.clone(), 3, ONE).expect("fits");

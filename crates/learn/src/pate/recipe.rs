@@ -257,7 +257,11 @@ impl AggregatorSection {
             (threshold, _) => {
                 return Err(Error::Field {
                     of: "a test whether teachers agree",
-                    field: if threshold.is_some() { "sigma1" } else { "threshold" },
+                    field: if threshold.is_some() {
+                        "sigma1"
+                    } else {
+                        "threshold"
+                    },
                     missing: true,
                     passes: "threshold = 200 and sigma1 = 150",
                 });
@@ -314,7 +318,12 @@ impl EnsembleRecipe {
         self.student()?.check_words()?;
         let count = self.teachers.count;
         let passes = (1..=100_000).contains(&count);
-        within("the number of teachers", count as f64, passes, "from 1 to 100,000")?;
+        within(
+            "the number of teachers",
+            count as f64,
+            passes,
+            "from 1 to 100,000",
+        )?;
         if let Some(features) = &self.features {
             features.check()?;
         }
@@ -383,7 +392,10 @@ impl EnsembleRecipe {
         let held = view.lesson(&kept, &every, threads)?;
         let truth = super::learner::said(&held.shares, classes);
         self.student()?.check(view.depth(), classes)?;
-        self.teachers.learner.learner()?.check(view.depth(), classes)?;
+        self.teachers
+            .learner
+            .learner()?
+            .check(view.depth(), classes)?;
         Ok(Room {
             view,
             classes,
@@ -466,7 +478,12 @@ impl Taught {
 
     fn check_words(&self) -> Result<()> {
         let rounds = self.rounds as f64;
-        within("the number of rounds", rounds, self.rounds <= 100, "at most 100")?;
+        within(
+            "the number of rounds",
+            rounds,
+            self.rounds <= 100,
+            "at most 100",
+        )?;
         self.spread.map_or(Ok(()), |spread| spread.check())
     }
 }
@@ -478,7 +495,11 @@ impl Room {
     }
 
     /// The student as a file: its numbers, and the constants of what it sees. `None` if it has none to write.
-    pub fn safetensors(&self, student: &dyn Judge, notes: &BTreeMap<String, String>) -> Option<Vec<u8>> {
+    pub fn safetensors(
+        &self,
+        student: &dyn Judge,
+        notes: &BTreeMap<String, String>,
+    ) -> Option<Vec<u8>> {
         let [mean, factor] = self.view.constants();
         let mut parts = student.tensors();
         if parts.is_empty() {

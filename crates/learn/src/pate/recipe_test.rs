@@ -42,7 +42,10 @@ fn recipe(text: &str) -> EnsembleRecipe {
 }
 
 fn code(text: &str) -> Option<&'static str> {
-    recipe(text).check(Path::new("")).err().map(|error| error.code())
+    recipe(text)
+        .check(Path::new(""))
+        .err()
+        .map(|error| error.code())
 }
 
 /// Two half moons, which no line parts.
@@ -90,9 +93,15 @@ fn a_plan_means_what_it_says() {
     let learner = "learner = { kind = \"kernel_ridge\", width = 1.0, penalty = 0.1 }";
     for (to, expected) in [
         ("learner = { kind = 'network' }", "plan_field_missing"),
-        ("learner = { kind = 'network', model = { kind = 'logistic' } }", "plan_field_missing"),
+        (
+            "learner = { kind = 'network', model = { kind = 'logistic' } }",
+            "plan_field_missing",
+        ),
         ("learner = { kind = 'forest' }", "plan_word"),
-        ("learner = { kind = 'kernel_ridge', epochs = 3 }", "plan_field_unused"),
+        (
+            "learner = { kind = 'kernel_ridge', epochs = 3 }",
+            "plan_field_unused",
+        ),
     ] {
         check(learner, to, expected);
     }
@@ -115,7 +124,9 @@ fn a_whole_run_teaches_a_student() {
         heard.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     };
     let private = Secret::new(moons(1000, 0));
-    let votes = recipe.votes(&room, &private, None, one, &after).expect("fits");
+    let votes = recipe
+        .votes(&room, &private, None, one, &after)
+        .expect("fits");
     assert_eq!(heard.into_inner(), 20);
     let aggregation = recipe.aggregation().expect("terms");
     let payment = Payment::uncharged(&aggregation, Uncharged);
@@ -125,7 +136,9 @@ fn a_whole_run_teaches_a_student() {
     let accuracy = room.accuracy(&*student, one).expect("fits");
     assert!(accuracy > Some(0.9), "{accuracy:?}");
     assert_eq!(room.says(&*student, one).expect("fits").len(), 400);
-    let file = room.safetensors(&*student, &BTreeMap::new()).expect("numbers");
+    let file = room
+        .safetensors(&*student, &BTreeMap::new())
+        .expect("numbers");
     let file = Weights::read(&file).expect("a file");
     let names: Vec<&str> = file.tensors.iter().map(|tensor| &tensor.name[..]).collect();
     assert_eq!(names, ["examples", "weights", "view.mean", "view.factor"]);
@@ -137,7 +150,9 @@ fn fewer_public_examples_than_queries_are_refused() {
     let room = recipe(PLAN).room_of(moons(150, 0), NonZeroUsize::MIN);
     assert_eq!(room.err().map(|error| error.code()), Some("votes_too_few"));
     let none = PLAN.replace("held_out = 100\n", "");
-    let room = recipe(&none).room_of(moons(60, 0), NonZeroUsize::MIN).expect("fits");
+    let room = recipe(&none)
+        .room_of(moons(60, 0), NonZeroUsize::MIN)
+        .expect("fits");
     let ridge = KernelRidge {
         kernel: Kernel::Linear,
         penalty: 1.0,

@@ -36,7 +36,12 @@ impl Spread {
             "from 1 to 100",
         )?;
         let passes = self.share > 0.0 && self.share < 1.0;
-        within("the share of neighbours", self.share, passes, "above 0, and below 1")
+        within(
+            "the share of neighbours",
+            self.share,
+            passes,
+            "above 0, and below 1",
+        )
     }
 
     /// Shares of classes of all rows of `depth` numbers, from those labels that are known. All zero for a row that no label reaches.
@@ -120,9 +125,11 @@ fn nearest(rows: &[f32], depth: usize, k: usize, threads: NonZeroUsize) -> Vec<V
             let row = block * BLOCK + at;
             let others = (0..count).filter(|other| *other != row);
             let distance = |other: usize| squares[row] + squares[other] - 2.0 * inner[other];
-            let mut all: Vec<(f32, usize)> =
-                others.map(|other| (distance(other).max(0.0), other)).collect();
-            let order = |a: &(f32, usize), b: &(f32, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+            let mut all: Vec<(f32, usize)> = others
+                .map(|other| (distance(other).max(0.0), other))
+                .collect();
+            let order =
+                |a: &(f32, usize), b: &(f32, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
             if all.len() > k {
                 all.select_nth_unstable_by(k, order);
                 all.truncate(k);
@@ -178,9 +185,18 @@ mod tests {
     fn what_would_not_spread_is_refused() {
         assert!(SPREAD.check().is_ok());
         for bad in [
-            Spread { neighbours: 0, ..SPREAD },
-            Spread { share: 1.0, ..SPREAD },
-            Spread { share: f64::NAN, ..SPREAD },
+            Spread {
+                neighbours: 0,
+                ..SPREAD
+            },
+            Spread {
+                share: 1.0,
+                ..SPREAD
+            },
+            Spread {
+                share: f64::NAN,
+                ..SPREAD
+            },
         ] {
             assert!(bad.check().is_err(), "{bad:?}");
         }

@@ -41,7 +41,10 @@ impl Student<'_> {
         threads: NonZeroUsize,
     ) -> Result<Box<dyn Judge>> {
         let spread = match self.spread {
-            Some(spread) => reached(&spread.shares(rows, depth, labels, classes, threads), classes),
+            Some(spread) => reached(
+                &spread.shares(rows, depth, labels, classes, threads),
+                classes,
+            ),
             None => labels.to_vec(),
         };
         let mut classes_of = spread;
@@ -124,7 +127,10 @@ mod tests {
             let along = (i / 2) as f32 * 0.1;
             let noise = ((i * 7919) % 13) as f32 * 0.02;
             // They bend, so that one end of the first lies under the other end of the second.
-            [along + noise, (along * 0.6).sin() * 2.0 + 1.5 * (i % 2) as f32 + noise]
+            [
+                along + noise,
+                (along * 0.6).sin() * 2.0 + 1.5 * (i % 2) as f32 + noise,
+            ]
         };
         ((0..200).flat_map(row).collect(), truth)
     }
@@ -172,7 +178,9 @@ mod tests {
             rounds: 0,
             seed: 0,
         };
-        let judge = student.learn(&rows, 2, &[None; 200], 2, ONE).expect("nothing fails");
+        let judge = student
+            .learn(&rows, 2, &[None; 200], 2, ONE)
+            .expect("nothing fails");
         assert_eq!(judge.scores(&rows, ONE).expect("fits"), vec![0.0; 400]);
     }
 }

@@ -49,9 +49,7 @@ impl Pose {
         let y_mean = pixels().map(|(v, _, y)| v * y).sum::<f64>() / mass;
         let down = |y: f64| y - y_mean;
         let spread: f64 = pixels().map(|(v, _, y)| v * down(y) * down(y)).sum();
-        let lean: f64 = pixels()
-            .map(|(v, x, y)| v * down(y) * (x - x_mean))
-            .sum();
+        let lean: f64 = pixels().map(|(v, x, y)| v * down(y) * (x - x_mean)).sum();
         let slant = if spread > 1e-9 { lean / spread } else { 0.0 };
         // More than two pixels across for one down is no slant of a drawing.
         Some(Self {

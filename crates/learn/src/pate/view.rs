@@ -182,12 +182,11 @@ impl View {
         let whole = (variance.iter().sum::<f64>() / depth.max(1) as f64).max(f64::MIN_POSITIVE);
         let bare = |v: &f64| (v / whole + 1e-3).powf(-power / 2.0);
         let squares = variance.iter().map(|v| v * bare(v).powi(2)).sum::<f64>();
-        let common = (squares / depth.max(1) as f64).max(f64::MIN_POSITIVE).sqrt();
+        let common = (squares / depth.max(1) as f64)
+            .max(f64::MIN_POSITIVE)
+            .sqrt();
         self.mean = mean.iter().map(|x| *x as f32).collect();
-        self.factor = variance
-            .iter()
-            .map(|v| (bare(v) / common) as f32)
-            .collect();
+        self.factor = variance.iter().map(|v| (bare(v) / common) as f32).collect();
     }
 
     fn scale(&self, features: &mut [f32]) {
@@ -223,7 +222,10 @@ mod tests {
         let public = data(&[0.0, 0.0, 2.0, 20.0]);
         let (even, seen) = View::new(sight(1.0), &public, ONE).expect("fits");
         // Variances 1 and 100, of which the mean is 50.5: both are brought to about one.
-        assert!((seen[0] + 1.0).abs() < 0.05 && (seen[1] + 1.0).abs() < 0.05, "{seen:?}");
+        assert!(
+            (seen[0] + 1.0).abs() < 0.05 && (seen[1] + 1.0).abs() < 0.05,
+            "{seen:?}"
+        );
         let (kept, seen) = View::new(sight(0.0), &public, ONE).expect("fits");
         assert!((seen[3] / seen[2] - 10.0).abs() < 1e-4, "{seen:?}");
         let square: f32 = seen.iter().map(|x| x * x).sum::<f32>() / 4.0;
@@ -232,7 +234,10 @@ mod tests {
         let other = even.lesson(&data(&[1.0, 10.0, 500.0, 500.0]), &[0], ONE);
         let other = other.expect("fits");
         assert!(other.features.iter().all(|x| x.abs() < 1e-6));
-        assert_eq!((other.shares, other.classes, kept.depth()), (vec![0.0, 1.0, 0.0], 3, 2));
+        assert_eq!(
+            (other.shares, other.classes, kept.depth()),
+            (vec![0.0, 1.0, 0.0], 3, 2)
+        );
     }
 
     #[test]

@@ -15,9 +15,7 @@ use whit_core::{Bits, Delta, Entropy, Event, Neighbours, Secret};
 use whit_learn::Payment;
 use whit_learn::checkpoint::{Place, Run};
 use whit_learn::data::{Audience, load_private, survey};
-use whit_learn::pate::{
-    Accounting, Aggregation, EnsembleRecipe, Outcome, Owner, Room, owner,
-};
+use whit_learn::pate::{Accounting, Aggregation, EnsembleRecipe, Outcome, Owner, Room, owner};
 use whit_sql::{Catalog, Tables};
 
 use super::rehearsal::opening;
