@@ -38,7 +38,7 @@ const CATALOG: &str = "\
 [dataset]
 id = 'patients'
 [budget]
-epsilon = 12.0
+epsilon = 25.0
 delta = 1e-4
 [table.patients]
 source = 'patients.csv'
