@@ -1,4 +1,8 @@
-"""The mean of a column by diffprivlib, at epsilon 1: prints so many independent answers."""
+"""The mean of a column by diffprivlib, at epsilon 1: prints so many independent answers.
+
+Noise is a float that is added to a float: the last binary digits of the sum tell which number it was added to (IBM/differential-privacy-library
+issue 94; Haney and others, arXiv:2207.13793).
+"""
 
 import csv
 import sys
