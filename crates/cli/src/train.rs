@@ -169,7 +169,7 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
     if arguments.dry_run {
         let files = [Some(&recipe.data), recipe.test.as_ref()];
         for path in files.into_iter().flatten().map(|data| &data.path) {
-            if !folder.join(path).exists() {
+            if format == Format::Table && !folder.join(path).exists() {
                 eprintln!(
                     "whit: note: {} is not there: this is the price, and training would stop before it is paid",
                     path.display()

@@ -178,7 +178,8 @@ fn a_ledger_is_charged_once_and_before_rows_are_read() {
         &PLAN.replace("count = 25", "count = 25\nrule = 'place'"),
     );
     let refused = train(&folder, "");
-    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    assert!(refused.stderr.contains("plan_word"), "{}", refused.stderr);
     assert!(
         !folder.path().join("whit.ledger").exists(),
         "what is refused makes no ledger"
