@@ -1,5 +1,5 @@
 //! # What teachers and students see of an example
-//! Three maps, one after the other: pictures are made upright, go through the plan's [`Features`], and their numbers are shifted and scaled by constants of the *public* examples.
+//! Three maps, one after the other: pictures are made upright (`upright.rs`), go through the plan's [`Features`], and their numbers are shifted and scaled by constants of the *public* examples.
 //!
 //! **Privacy.** The first two are fixed. The third has constants that were computed from public examples alone. So all three map one private example by itself, and neighbours stay neighbours.
 //!
