@@ -87,7 +87,7 @@ fn measure(model: &Model) {
             all.iter_mut().zip(one).for_each(|(all, x)| all.push(x));
         }
     }
-    // Peers that only wait still take some of the second processor, which two threads need: they are gone by now.
+    // Two threads are compared with one when no peer is there: ratios were lower beside peers that waited, why is not known.
     drop(peers);
     let [threads, threads_clipped] = [Step::Private, Step::Clipped].map(|kind| {
         let rounds = (0..ROUNDS)
