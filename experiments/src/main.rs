@@ -18,6 +18,7 @@ mod mnist_tanh;
 mod pate;
 mod pate_beside;
 mod pate_plot;
+mod pate_votes;
 mod plot;
 mod progress;
 mod report;
@@ -106,10 +107,14 @@ enum Command {
     AuditFigure2(audit::figure2::Options),
     /// What is lost without privacy: bits out of exact counts, and a canary out of a model
     AuditMemory(audit::memory::Options),
+    /// Both ensembles of teachers: MNIST and the census
+    Pate(pate::Options),
     /// MNIST, a student of 250 teachers
     PateMnist(pate::Options),
     /// The census, a student of 250 teachers
     PateAdult(pate::Options),
+    /// MNIST, the votes of 250 other teachers, which are in the data
+    PateVotes(pate_votes::Options),
 }
 
 /// What every experiment can be told.
@@ -143,8 +148,13 @@ fn main() -> ExitCode {
 fn answer(command: &Command) -> Result<String, Failure> {
     let (experiment, options) = match command {
         Command::List => return Ok(report::list(&EXPERIMENTS, &[&pate::MNIST, &pate::ADULT])),
+        Command::Pate(options) => {
+            let [digits, census] = [pate::MNIST.run(options)?, pate::ADULT.run(options)?];
+            return Ok(format!("{digits}\n{census}"));
+        }
         Command::PateMnist(options) => return pate::MNIST.run(options),
         Command::PateAdult(options) => return pate::ADULT.run(options),
+        Command::PateVotes(options) => return pate_votes::run(options),
         Command::MnistCnn(options) => (&mnist_cnn::EXPERIMENT, options),
         Command::MnistTanh(options) => (&mnist_tanh::EXPERIMENT, options),
         Command::MnistAbadi(options) => (&mnist_abadi::EXPERIMENT, options),

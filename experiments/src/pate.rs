@@ -275,12 +275,13 @@ impl Ensembles {
             Some(out) => {
                 let run = recipe.run(&aggregation);
                 let is_begun = Place::is_begun(out, &run);
-                let place = Place::make(out, run).map_err(whit_learn::Error::from)?;
+                let mut place = Place::make(out, run).map_err(whit_learn::Error::from)?;
                 if !is_begun {
                     let payment = Payment::uncharged(&aggregation, Uncharged);
-                    place.start(payment, Vec::new())?;
+                    aggregation.start_in(&place, payment, room.fingerprint())?;
                 }
-                aggregation.run_in(&place, &votes, &mut OsEntropy::new())?
+                let public = room.fingerprint();
+                aggregation.run_in(&mut place, public, &votes, &mut OsEntropy::new())?
             }
             None => {
                 let payment = Payment::uncharged(&aggregation, Uncharged);

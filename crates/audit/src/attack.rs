@@ -4,14 +4,14 @@
 //! attack takes what is [`Shown`] and gives an [`Event`]; [`Shown::best_of`] keeps the one that promises most.
 //!
 //! - [`Shown::half_line`]: outputs from some point on. The best there is when the worlds are shifted against each other.
-//! - [`Shown::cells`]: a set of cells of a histogram, those that are likelier in one world \[DWWZK18\].
+//! - [`Shown::by_cells`]: a set of cells of a histogram, those that are likelier in one world \[DWWZK18\].
 //! - [`Shown::classifier`]: vectors, through a logistic regression, and then a half-line.
 //!
 //! **What an event promises.** The epsilon that counts like the shown ones would refute, with Wilson's interval \[Wil27\] in place of the exact
 //! one, which is quick, smooth, and shy of rare events as the exact one is.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 
 use whit_core::Delta;
 
@@ -22,7 +22,7 @@ use crate::{Error, Group, Result};
 const DEVIATIONS: f64 = 2.576;
 
 /// A cell that was seen less often than this is not chosen: what happened to fall into it says nothing about the next time.
-const SEEN_MIN: u64 = 5;
+pub(crate) const SEEN_MIN: u64 = 5;
 
 /// What an event is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -104,7 +104,10 @@ impl<T> Shown<T> {
     }
 
     /// The set of cells that promises most. `cell` says in which cell an output lies; cells that were not seen are not in the event.
-    pub fn cells<K: Ord + Clone + Debug + Send + Sync + 'static>(
+    ///
+    /// It remembers what it was fitted to: what it promises *there* is too much, and an event that was chosen by such a promise wastes what is held. So it is for this crate only, and
+    /// others have [`by_cells`](Self::by_cells), which compares on outputs that it was not fitted to.
+    pub(crate) fn cells<K: Ord + Clone + Debug + Send + Sync + 'static>(
         &self,
         what: &str,
         target: Target,
@@ -154,6 +157,7 @@ impl<T> Shown<T> {
         }
         let chosen: BTreeSet<K> = order.into_iter().take(count).map(|(key, _)| key).collect();
         let name = match chosen.first() {
+            None => format!("{what} is one of none, as none was seen often"),
             Some(only) if chosen.len() == 1 => format!("{what} is {only:?}"),
             Some(first) if chosen.len() <= 3 => {
                 let rest: Vec<String> = chosen.iter().skip(1).map(|k| format!("{k:?}")).collect();
@@ -164,6 +168,23 @@ impl<T> Shown<T> {
         Event::new(name, likelier_in, move |output| {
             chosen.contains(&cell(output))
         })
+    }
+}
+
+impl<T: Clone + 'static> Shown<T> {
+    /// A set of cells, fitted to one part of these outputs and kept only if it promises something on the other; otherwise an event that nothing is in.
+    pub fn by_cells<K: Ord + Clone + Debug + Send + Sync + 'static>(
+        &self,
+        what: &str,
+        target: Target,
+        cell: impl Fn(&T) -> K + Send + Sync + 'static,
+    ) -> Event<T> {
+        let (fitted, compared) = self.parts();
+        let event = fitted.cells(what, target, cell);
+        if compared.promise(&event, target) > 0.0 {
+            return event;
+        }
+        Event::new(format!("{what} is none"), World::One, |_| false)
     }
 }
 
@@ -220,8 +241,8 @@ impl Shown<f64> {
         }
     }
 
-    /// A histogram of about `count` bins with equally many outputs each.
-    pub fn bins(&self, count: usize, target: Target) -> Event<f64> {
+    /// A histogram of about `count` bins with equally many outputs each. As [`cells`](Self::cells).
+    pub(crate) fn bins(&self, count: usize, target: Target) -> Event<f64> {
         let mut all: Vec<f64> = self.one().iter().chain(self.other()).copied().collect();
         all.retain(|y| !y.is_nan());
         all.sort_by(f64::total_cmp);
@@ -231,30 +252,102 @@ impl Shown<f64> {
         edges.dedup();
         self.cells("the bin", target, move |y: &f64| {
             if y.is_nan() {
-                usize::MAX
-            } else {
-                edges.partition_point(|edge| edge <= y)
+                return Bin::NoNumber;
             }
+            let bin = edges.partition_point(|edge| edge <= y);
+            let from = bin.checked_sub(1).and_then(|before| edges.get(before));
+            Bin::Between(
+                Value(from.copied().unwrap_or(f64::NEG_INFINITY)),
+                Value(edges.get(bin).copied().unwrap_or(f64::INFINITY)),
+            )
         })
     }
 
     /// The place of the last binary digit: what floating-point noise gives away \[Mir12\]. A sum has no finer digits than the coarser of its
     /// two summands, so that some outputs of one world are impossible in the other.
-    pub fn grain(&self, target: Target) -> Event<f64> {
+    pub(crate) fn grain(&self, target: Target) -> Event<f64> {
         self.cells("the last binary digit", target, |y: &f64| last_digit(*y))
     }
 }
 
-/// The power of two of a number's last binary digit. Zero, infinities and what is no number share a value of their own.
-fn last_digit(y: f64) -> i32 {
-    const NONE: i32 = i32::MAX;
+/// A float with a total order, printed as a number.
+#[derive(Clone, Copy)]
+pub(crate) struct Value(pub(crate) f64);
+
+impl Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Value {}
+
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Value {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+/// A bin of a histogram, printed in words.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Bin {
+    /// From the first on, and below the second.
+    Between(Value, Value),
+    /// What is no number lies in no bin, and has one of its own.
+    NoNumber,
+}
+
+impl Debug for Bin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoNumber => f.write_str("that of what is no number"),
+            Self::Between(Value(f64::NEG_INFINITY), Value(f64::INFINITY)) => {
+                f.write_str("that of all numbers")
+            }
+            Self::Between(Value(f64::NEG_INFINITY), to) => write!(f, "below {to:?}"),
+            Self::Between(from, Value(f64::INFINITY)) => write!(f, "from {from:?} on"),
+            Self::Between(from, to) => write!(f, "from {from:?} to {to:?}"),
+        }
+    }
+}
+
+/// The place of a last binary digit, printed as a power of two.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum LastDigit {
+    Power(i32),
+    /// Zero, infinities and what is no number have no last digit.
+    None,
+}
+
+impl Debug for LastDigit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Power(power) => write!(f, "2^{power}"),
+            Self::None => f.write_str("none, as of zero, infinity or no number"),
+        }
+    }
+}
+
+fn last_digit(y: f64) -> LastDigit {
     if y == 0.0 || !y.is_finite() {
-        return NONE;
+        return LastDigit::None;
     }
     let bits = y.to_bits();
     let exponent = ((bits >> 52) & 0x7ff) as i32;
     let mantissa = (bits & ((1 << 52) - 1)) | if exponent == 0 { 0 } else { 1 << 52 };
-    exponent.max(1) - 1075 + mantissa.trailing_zeros() as i32
+    LastDigit::Power(exponent.max(1) - 1075 + mantissa.trailing_zeros() as i32)
 }
 
 #[cfg(test)]
@@ -347,6 +440,29 @@ mod tests {
         );
     }
 
+    /// A value for each output, the same world twice: what was fitted remembers all of it, and what is compared elsewhere finds nothing.
+    #[test]
+    fn cells_that_remember_single_values_are_not_chosen() {
+        let one: Vec<i64> = (0..4000).map(|at| at / 16).collect();
+        let other: Vec<i64> = (0..4000).map(|at| 1000 + at / 16).collect();
+        let (mixed, again): (Vec<i64>, Vec<i64>) =
+            one.iter().zip(&other).map(|(a, b)| (*a, *b)).unzip();
+        // Each value is seen often, and in one world only, by those that are fitted; the others have values of their own.
+        let number = |at: usize, value: i64| value + if at.is_multiple_of(2) { 0 } else { 10_000 };
+        let world = |values: Vec<i64>| {
+            values
+                .into_iter()
+                .enumerate()
+                .map(|(at, value)| number(at, value))
+        };
+        let outputs = Outputs::new(world(mixed).collect(), world(again).collect());
+        let (shown, _) = outputs.split_at(4000).expect("as many");
+        let remembered = shown.parts().0.cells("value", Target::PURE, |y: &i64| *y);
+        assert!(shown.parts().0.promise(&remembered, Target::PURE) > 3.0);
+        let event = shown.by_cells("value", Target::PURE, |y: &i64| *y);
+        assert!(!(0..30_000).any(|value| event.contains(&value)));
+    }
+
     #[test]
     fn cells_may_lie_anywhere() {
         // The worlds differ in the parity of their output only.
@@ -392,13 +508,32 @@ mod tests {
             (5e-324, -1074),
             (1e-310_f64.next_up(), -1074),
         ] {
-            let last = last_digit(y);
+            let (last, expected) = (last_digit(y), LastDigit::Power(expected));
             assert!(
                 last == expected || (y == 1e-310_f64.next_up() && last >= expected),
-                "{y}: {last}"
+                "{y}: {last:?}"
             );
         }
         assert_eq!(last_digit(f64::NAN), last_digit(0.0));
+    }
+
+    /// People read them: no index of a bin, and no number that stands for none.
+    #[test]
+    fn events_are_named_in_words() {
+        let name = |one: f64, other: f64| {
+            let shown = || Outputs::new(vec![one; 40], vec![other; 40]).split().0;
+            let (bins, grain) = (shown().bins(2, Target::PURE), shown().grain(Target::PURE));
+            (bins.name().to_owned(), grain.name().to_owned())
+        };
+        let (bin, digit) = name(f64::NAN, f64::NAN);
+        assert_eq!(bin, "the bin is that of what is no number");
+        assert!(
+            digit.starts_with("the last binary digit is none"),
+            "{digit}"
+        );
+        let (bin, digit) = name(0.5, 3.0);
+        assert_eq!(bin, "the bin is below 3");
+        assert_eq!(digit, "the last binary digit is 2^-1");
     }
 
     #[test]

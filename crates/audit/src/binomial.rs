@@ -54,19 +54,84 @@ pub(crate) fn upper_tail(k: u64, n: u64, coin: Coin) -> f64 {
     if k > n || coin.heads == 0.0 {
         return 0.0;
     }
-    let odds = coin.heads / coin.tails;
+    let (sum, _) = in_first_terms(k, n, coin.heads / coin.tails);
+    if sum.is_infinite() {
+        return 1.0;
+    }
+    (point(k, n, coin) * sum).min(1.0)
+}
+
+/// The tail in units of its first term, and how many terms were added up.
+///
+/// It is infinite where it overflows. The first term is below `1e-308` then, and lies below the mode, as the sum is at most `n` above it: what is left of it is less than `n` such terms, and the tail is 1.
+fn in_first_terms(k: u64, n: u64, odds: f64) -> (f64, u64) {
     let (mut term, mut sum) = (1.0, 1.0);
-    // At most n - k rounds; about ten standard deviations in practice.
+    // At most n - k rounds; at most some fifty standard deviations in practice.
     for j in k..n {
         let ratio = (n - j) as f64 / (j + 1) as f64 * odds;
         term *= ratio;
         sum += term;
         // Later ratios are smaller, so that all later terms sum to at most term · ratio / (1 - ratio).
-        if term * ratio < sum * (1.0 - ratio) * f64::EPSILON {
-            break;
+        if f64::is_infinite(sum) || term * ratio < sum * (1.0 - ratio) * f64::EPSILON {
+            return (sum, j - k + 1);
         }
     }
-    (point(k, n, coin) * sum).min(1.0)
+    (sum, n - k)
+}
+
+/// How many terms are made from their neighbours before one is computed afresh: each step errs by `4u`, so that all of them together err by less than `2e-12`.
+const AFRESH_EVERY: u64 = 1 << 12;
+/// Terms below this are not made from each other: so small a float has few digits, and none of zero grows.
+const SMALL: f64 = 1e-280;
+
+/// `Pr[X >= k]`, `Pr[X >= k-1]` and so on down to `Pr[X >= 0]`, each with the relative error of [`upper_tail`], in a few operations each.
+///
+/// Each tail is the one before and the probability of one number more. These terms come from their neighbours, `Pr[X = j-1] = Pr[X = j] · j/(n-j+1) · q/p`, and every so
+/// often, and where they are too small to be made so, from their formula. All are positive, and nothing cancels: the error of a sum is at most the largest of its terms', and that of adding up. An addition errs
+/// by `u` of the sum so far, so that a tail errs by at most `u Σ_{j>=k} Pr[X >= j] / Pr[X >= k]`, in which the quotient is the mean of `X - k + 1` where `X >= k`: less than `12σ`, down to where all but `1e-9`
+/// is in the tail. For `n <= 2^32` that is below `5e-11`.
+pub(crate) fn falling_tails(k: u64, n: u64, coin: Coin) -> impl Iterator<Item = f64> {
+    let mut tail = upper_tail(k, n, coin);
+    let mut term = None;
+    let (mut at, mut first) = (k, true);
+    std::iter::from_fn(move || {
+        if std::mem::take(&mut first) {
+            return Some(tail);
+        }
+        // The next number is `at - 1`.
+        let below = at.checked_sub(1)?;
+        at = below;
+        let made = match term {
+            Some((known, steps)) if known > SMALL && steps < AFRESH_EVERY && coin.tails > 0.0 => {
+                let ratio = (below + 1) as f64 / (n - below) as f64;
+                (known * ratio * (coin.tails / coin.heads), steps + 1)
+            }
+            _ => (single(below, n, coin), 0),
+        };
+        term = Some(made);
+        tail = if below == 0 {
+            1.0
+        } else {
+            (tail + made.0).min(1.0)
+        };
+        Some(tail)
+    })
+}
+
+/// `Pr[X = k]` for any `k <= n` and any coin.
+fn single(k: u64, n: u64, coin: Coin) -> f64 {
+    if coin.tails == 0.0 || coin.heads == 0.0 {
+        let certain = if coin.tails == 0.0 { n } else { 0 };
+        return if k == certain { 1.0 } else { 0.0 };
+    }
+    if k == 0 {
+        let mirrored = Coin {
+            heads: coin.tails,
+            tails: coin.heads,
+        };
+        return if n == 0 { 1.0 } else { point(n, n, mirrored) };
+    }
+    point(k, n, coin)
 }
 
 /// `Pr[X = k]` for `1 <= k <= n` and a coin that can fall both ways.
@@ -132,6 +197,18 @@ pub(crate) mod tests {
     use dashu_int::{IBig, UBig};
     use dashu_ratio::RBig;
 
+    /// Of four billion flips: a sum that overflows is not gone on with, and the tail is certain.
+    #[test]
+    fn a_tail_that_overflows_is_certain_at_once() {
+        let (n, coin) = (1 << 32, Coin::with_heads(0.5));
+        let (sum, terms) = in_first_terms(1, n, 1.0);
+        assert!(sum.is_infinite() && terms < 100, "{sum} {terms}");
+        assert_eq!(upper_tail(1, n, coin), 1.0);
+        // Forty standard deviations below the mean.
+        let (_, terms) = in_first_terms((n / 2) - 40 * (1 << 15), n, 1.0);
+        assert!(terms < 50 * (1 << 15), "{terms}");
+    }
+
     /// The tail as an exact rational, by summing all terms over the common denominator.
     pub(crate) fn exact_tail(k: u64, n: u64, p: f64) -> f64 {
         let p = RBig::try_from(p).expect("finite");
@@ -196,6 +273,32 @@ pub(crate) mod tests {
             0.999_999_98,
             0.010_811_718_306_251_015,
         );
+    }
+
+    #[test]
+    fn falling_tails_are_the_single_ones() {
+        for (k, n, p) in [
+            (5, 5, 0.5),
+            (60, 60, 0.01),
+            (400, 400, 0.5),
+            (1000, 1000, 1e-9),
+            (30_000, 40_000, 0.5),
+            (9_990, 10_000, 0.99),
+            (7, 7, 1.0),
+            (7, 7, 0.0),
+        ] {
+            let coin = Coin::with_heads(p);
+            let tails: Vec<f64> = falling_tails(k, n, coin).collect();
+            assert_eq!(tails.len() as u64, k + 1);
+            for (tail, at) in tails.iter().zip((0..=k).rev()) {
+                let single = upper_tail(at, n, coin);
+                let near = (tail - single).abs() <= 1e-10 * single;
+                assert!(
+                    near || single < 1e-250,
+                    "{at} of {n} at {p}: {single:e} {tail:e}"
+                );
+            }
+        }
     }
 
     #[test]

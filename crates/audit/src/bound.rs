@@ -11,28 +11,29 @@
 
 use std::fmt;
 
-use whit_core::{Delta, Epsilon, round};
+use whit_core::{Delta, round};
 
 use crate::binomial::{Coin, upper_tail};
-use crate::group::refuted_epsilon;
+use crate::group::{allowed_up, refuted_epsilon};
 use crate::one_run::OneRunReach;
 use crate::world::{Counts, Tally};
-use crate::{Alpha, Group, Result, clopper_pearson_lower, clopper_pearson_upper};
+use crate::{Alpha, Claim, Error, Group, Result, clopper_pearson_lower, clopper_pearson_upper};
 
 /// How likely a blatant fault must have been to be convicted, for its absence to mean something.
 pub const REACH_POWER: f64 = 0.9;
 /// How blatant: so many times the claimed epsilon.
 pub const REACH_FACTOR: f64 = 2.0;
 
-/// What the measured bound says of a claimed epsilon.
+/// What the measured bound says of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ruling {
-    /// The trials were too few for silence to mean anything: of a mechanism that loses [`REACH_FACTOR`] times the claim, by
-    /// the event that shows most, less than [`REACH_POWER`] would have been convicted.
+    /// The trials were too few for silence to mean anything: of a mechanism that loses [`REACH_FACTOR`] times the claimed epsilon beside the claimed delta, by
+    /// the event that shows most, less than [`REACH_POWER`] would have been convicted. Or the bound is at a smaller delta than the claim, which may lose
+    /// more there. Or the outputs were such that they could not have shown it ([`EpsilonBound::unjudged`]).
     Inconclusive,
     /// Nothing was found, by trials that would have convicted such a mechanism. That is no proof that there is nothing.
     Consistent,
-    /// The bound is above the claim. The claim is false, with the bound's confidence.
+    /// The bound is above the claim, at its delta or a larger one. The claim is false, with the bound's confidence.
     Violated,
 }
 
@@ -55,6 +56,7 @@ pub struct EpsilonBound {
     alpha: Alpha,
     evidence: String,
     reaches: Vec<Reach>,
+    unjudged: Option<String>,
 }
 
 /// What the trials behind a bound could have shown.
@@ -83,7 +85,21 @@ impl EpsilonBound {
             alpha,
             evidence,
             reaches,
+            unjudged: None,
         }
+    }
+
+    /// The same bound of a mechanism whose outputs could not have shown what a consistent one must not, for this reason: a claim that it does not refute, it says nothing of.
+    pub fn unjudged(self, why: impl Into<String>) -> Self {
+        Self {
+            reaches: Vec::new(),
+            unjudged: Some(why.into()),
+            ..self
+        }
+    }
+
+    pub(crate) fn why_unjudged(&self) -> Option<&str> {
+        self.unjudged.as_deref()
     }
 
     pub(crate) fn into_reaches(self) -> Vec<Reach> {
@@ -115,15 +131,14 @@ impl EpsilonBound {
         &self.evidence
     }
 
-    /// What it says of a claim.
-    pub fn ruling(&self, claimed: Epsilon) -> Ruling {
-        if self.epsilon_lower > claimed.value() {
+    /// What it says of a claim. Epsilon falls as delta grows: what is claimed at some delta holds at every larger one, where a bound may refute it, and at a smaller one
+    /// nothing is claimed.
+    pub fn ruling(&self, claim: Claim) -> Ruling {
+        if self.delta.value() < claim.delta.value() {
+            Ruling::Inconclusive
+        } else if self.epsilon_lower > claim.epsilon.value() {
             Ruling::Violated
-        } else if self
-            .reaches
-            .iter()
-            .any(|reach| reach.would_convict(claimed))
-        {
+        } else if self.reaches.iter().any(|reach| reach.would_convict(claim)) {
             Ruling::Consistent
         } else {
             Ruling::Inconclusive
@@ -131,18 +146,20 @@ impl EpsilonBound {
     }
 
     /// The largest of several bounds of the same mechanism, which may come from the same runs. Their alphas are added up: the
-    /// maximum is too large only if one of them is. For a whole at level `alpha`, make each at `alpha.split(n)`.
+    /// maximum is too large only if one of them is. For a whole at level `alpha`, make each at `alpha.split(n)`. All are at one delta: the largest of others would be the one
+    /// at the smallest delta, and the claims that it judges not those that the rest could refute.
     pub fn best_of(bounds: Vec<Self>) -> Result<Self> {
+        let delta = bounds.first().ok_or(Error::NoEvents)?.delta;
+        if let Some(other) = bounds.iter().find(|bound| bound.delta != delta) {
+            return Err(Error::DeltasDiffer {
+                one: delta.value(),
+                other: other.delta.value(),
+            });
+        }
         let mut alpha = 0.0;
         for bound in &bounds {
             alpha = round::add_up(alpha, bound.alpha.value());
         }
-        // Epsilon falls as delta grows, so that a bound at some delta also holds at every smaller one.
-        let delta = bounds
-            .iter()
-            .map(|bound| bound.delta)
-            .min_by(|a, b| a.value().total_cmp(&b.value()))
-            .ok_or(crate::Error::NoEvents)?;
         let reaches = bounds
             .iter()
             .flat_map(|bound| bound.reaches.iter().cloned())
@@ -150,12 +167,11 @@ impl EpsilonBound {
         let best = bounds
             .into_iter()
             .max_by(|a, b| a.epsilon_lower.total_cmp(&b.epsilon_lower))
-            .ok_or(crate::Error::NoEvents)?;
+            .ok_or(Error::NoEvents)?;
         // Shares are rounded down, so that their sum is at most what was shared but for the last bits.
         let alpha = Alpha::new(alpha)?;
         Ok(Self {
             alpha,
-            delta,
             reaches,
             ..best
         })
@@ -231,9 +247,9 @@ impl ProbabilityBounds {
 }
 
 impl Reach {
-    /// Would randomized response that loses [`REACH_FACTOR`] times the claim have been convicted with probability
+    /// Would a mechanism that loses [`REACH_FACTOR`] times the claim have been convicted with probability
     /// [`REACH_POWER`]? Each count stays on its side of a quantile except with half of the rest; there the bound must do.
-    fn would_convict(&self, claimed: Epsilon) -> bool {
+    fn would_convict(&self, claim: Claim) -> bool {
         match self {
             Self::Pair {
                 trials,
@@ -241,8 +257,7 @@ impl Reach {
                 delta,
                 half,
             } => {
-                let loss = REACH_FACTOR * claimed.value() * f64::from(group.records());
-                let coin = Coin::with_tails(1.0 / (1.0 + libm::exp(loss)));
+                let coin = Coin::with_tails(blatant_error(claim, *group));
                 let miss = (1.0 - REACH_POWER) / 2.0;
                 let likely = quantile(trials.0, coin, 1.0 - miss);
                 // By symmetry: so many heads in one world are so many tails in the other.
@@ -254,11 +269,20 @@ impl Reach {
                         unlikely: high,
                     })
                 });
-                bounds.is_ok_and(|b| b.refuted_epsilon(*delta, *group) > claimed.value())
+                bounds.is_ok_and(|b| b.refuted_epsilon(*delta, *group) > claim.epsilon.value())
             }
-            Self::OneRun(reach) => reach.would_convict(claimed),
+            Self::OneRun(reach) => reach.would_convict(claim.epsilon),
         }
     }
+}
+
+/// How often the blatant mechanism gives its rarer answer. Of all `(ε, δ)`-DP mechanisms none shows more than the one that tells its input with probability `δ` and else is randomized
+/// response at `ε` \[KOV15\]: its event has probability `δ + (1-δ) e^ε/(1+e^ε)` in one world and `(1-δ)/(1+e^ε)` in the other, which add up to one, and `(P - δ)/Q = e^ε`. Without its `δ`
+/// randomized response at `2ε` may be `(ε, δ)`-DP, so that no number of trials would convict it. A group gets the `δ` that the claim allows to it.
+fn blatant_error(claim: Claim, group: Group) -> f64 {
+    let loss = REACH_FACTOR * claim.epsilon.value() * f64::from(group.records());
+    let told = allowed_up(0.0, claim.epsilon.value(), claim.delta, group);
+    (1.0 - told).max(0.0) / (1.0 + libm::exp(loss))
 }
 
 /// The largest number of heads that is reached with probability at least `probability`.
@@ -281,6 +305,7 @@ mod tests {
     use super::*;
     use crate::simulate::{assert_false_alarms, coin, respond};
     use crate::world::Share;
+    use whit_core::Epsilon;
 
     fn alpha(value: f64) -> Alpha {
         Alpha::new(value).expect("in range")
@@ -291,8 +316,8 @@ mod tests {
         Counts::of_fixed_event("yes", share(likely), share(unlikely))
     }
 
-    fn epsilon(value: f64) -> Epsilon {
-        Epsilon::new(value).expect("not negative")
+    fn epsilon(value: f64) -> Claim {
+        Claim::pure(Epsilon::new(value).expect("not negative"))
     }
 
     fn lower(counts: &Counts, level: f64) -> EpsilonBound {
@@ -341,6 +366,45 @@ mod tests {
         assert_eq!(many.ruling(epsilon(0.1)), Ruling::Consistent);
     }
 
+    /// 0.5 at delta 0.01 is true of a mechanism that shows its input in one run of a hundred and else nothing: 20 of 2000 against none, which no pure claim of 0.5
+    /// explains.
+    #[test]
+    fn a_claim_with_a_delta_is_judged_at_that_delta_or_a_larger_one() {
+        let claim = |value| Claim {
+            epsilon: Epsilon::new(0.5).expect("not negative"),
+            delta: Delta::new(value).expect("in range"),
+        };
+        let seen = counts(20, 0, 2000);
+        let at = |value| {
+            let delta = Delta::new(value).expect("in range");
+            seen.epsilon_lower(delta, Group::ONE, alpha(0.05))
+                .expect("valid")
+        };
+        assert!(at(0.0).epsilon_lower() > 0.5, "{:?}", at(0.0));
+        assert_eq!(at(0.0).ruling(claim(0.0)), Ruling::Violated);
+        assert_eq!(at(0.0).ruling(claim(0.01)), Ruling::Inconclusive);
+        assert_ne!(at(0.01).ruling(claim(0.01)), Ruling::Violated);
+        // What is refuted at a thousandth is refuted below it as well.
+        assert!(at(0.001).epsilon_lower() > 0.5, "{:?}", at(0.001));
+        assert_eq!(at(0.001).ruling(claim(0.0005)), Ruling::Violated);
+        let mixed = EpsilonBound::best_of(vec![at(0.01), at(0.0)]);
+        assert!(matches!(mixed, Err(Error::DeltasDiffer { .. })));
+        let best = EpsilonBound::best_of(vec![at(0.0), at(0.0)]).expect("one delta");
+        assert_eq!(best.ruling(claim(0.01)), Ruling::Inconclusive);
+    }
+
+    /// Whoever could have seen nothing acquits nobody, and convicts as before.
+    #[test]
+    fn outputs_that_cannot_be_judged_are_not_consistent() {
+        let found = lower(&counts(900, 100, 1000), 0.01).unjudged("they never repeat");
+        assert_eq!(found.ruling(epsilon(2.2)), Ruling::Inconclusive);
+        assert_eq!(found.ruling(epsilon(1.0)), Ruling::Violated);
+        assert_eq!(
+            found.epsilon_lower(),
+            lower(&counts(900, 100, 1000), 0.01).epsilon_lower()
+        );
+    }
+
     /// What "consistent" promises: the blatant twin is convicted nine times out of ten.
     #[test]
     fn a_consistent_ruling_would_have_convicted_the_blatant() {
@@ -360,6 +424,47 @@ mod tests {
         // 360 are promised; fewer than 330 of a true 0.9 are rarer than 1e-6.
         assert!(convicted >= 330, "{convicted} of 400 at {trials} trials");
         assert!(trials < 2000, "the promise is not idle: {trials}");
+    }
+
+    /// Where 0.5 is claimed at delta 0.3, randomized response that loses 1 is within the claim: `ln((0.7311 - 0.3)/0.2689) = 0.47`. What tells its input with probability 0.3 beside that is not.
+    #[test]
+    fn a_claim_with_a_large_delta_is_within_reach() {
+        let claim = |delta: f64| Claim {
+            epsilon: Epsilon::new(0.5).expect("not negative"),
+            delta: Delta::new(delta).expect("in range"),
+        };
+        let at = |delta: f64, level: f64, [likely, unlikely]: [u64; 2], trials| {
+            let delta = Delta::new(delta).expect("in range");
+            counts(likely, unlikely, trials)
+                .epsilon_lower(delta, Group::ONE, alpha(level))
+                .expect("valid")
+        };
+        let trials = (200..20_000)
+            .step_by(100)
+            .find(|trials| at(0.3, 0.01, [0, 0], *trials).ruling(claim(0.3)) == Ruling::Consistent)
+            .expect("some number of trials suffices");
+        let (likely, unlikely) = (0.3 + 0.7 * 0.731_059, 0.7 * 0.268_941);
+        let convicted = (0..400).filter(|seed| {
+            let count = |seed, p| {
+                let mut flip = coin(seed, p);
+                (0..trials).filter(|_| flip()).count() as u64
+            };
+            let seen = [count(2 * seed, likely), count(2 * seed + 1, unlikely)];
+            at(0.3, 0.01, seen, trials).ruling(claim(0.3)) == Ruling::Violated
+        });
+        // As above: 360 are promised.
+        let convicted = convicted.count();
+        assert!(convicted >= 330, "{convicted} of 400 at {trials} trials");
+        assert!(trials < 5000, "the promise is not idle: {trials}");
+        // What is within every claim is out of reach, however often it is tried.
+        for of in [2, 10_000] {
+            let group = Group::new(of).expect("in range");
+            let counts = counts(0, 0, 1 << 26);
+            let delta = Delta::new(0.5).expect("in range");
+            let bound = counts.epsilon_lower(delta, group, alpha(0.01));
+            let ruling = bound.expect("valid").ruling(claim(0.5));
+            assert_eq!(ruling, Ruling::Inconclusive, "{of}");
+        }
     }
 
     #[test]

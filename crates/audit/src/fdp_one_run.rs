@@ -34,8 +34,9 @@ const RECURSION_ERROR: f64 = 1e-8;
 
 impl OneRun {
     /// Is the claim refuted, at level `alpha`, that an event of probability `x` in one world has at least `blow_up(x)` in its
-    /// neighbours? `blow_up` must be at most the truth, convex and growing.
+    /// neighbours? `blow_up` must be at most the truth, convex and growing. Refused if the number of guesses was not fixed before the output.
     pub fn refutes_blow_up(&self, alpha: Alpha, blow_up: impl Fn(f64) -> f64) -> Result<bool> {
+        self.check_fixed()?;
         let share = alpha.split(self.tallies().len())?;
         let mut refuted = false;
         for (guesses, right) in self.tallies() {
@@ -259,6 +260,7 @@ mod tests {
     fn a_consistent_ruling_would_have_convicted_the_blatant() {
         for claim in [0.5_f64, 1.0, 2.0] {
             let claimed = whit_core::Epsilon::new(claim).expect("positive");
+            let claimed = crate::Claim::pure(claimed);
             let bound = |guesses, right| {
                 OneRun::of_fixed_guesses(guesses, guesses, right)
                     .and_then(|run| run.epsilon_lower_by_recursion(Delta::ZERO, alpha(0.05)))

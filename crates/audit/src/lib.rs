@@ -46,6 +46,7 @@ mod model;
 mod neighbour;
 mod normal;
 mod one_run;
+mod outcome;
 mod power;
 mod program;
 mod replay;
@@ -53,6 +54,7 @@ mod report;
 mod report_html;
 #[cfg(test)]
 mod simulate;
+mod two_stages;
 mod world;
 
 pub use alpha::{ALPHA_MAX, ALPHA_MIN, Alpha};
@@ -71,8 +73,9 @@ pub use interval::{TRIALS_MAX, clopper_pearson_lower, clopper_pearson_upper};
 pub use model::{Estimate, ModelBound};
 pub use neighbour::{Pair, farthest_neighbours};
 pub use one_run::{CanaryScores, GuessRule, Guesses, OneRun};
-pub use power::{trials_for, trials_to_reach};
-pub use program::Outcome;
+pub use outcome::{End, Outcome, Printing};
+pub use power::{planned_power, trials_for, trials_to_reach};
 pub use replay::{CoinStream, Coins, Replayed, replay};
 pub use report::{Kind, Report, Row};
+pub use two_stages::TwoStages;
 pub use world::{Counts, Event, Held, Outputs, Share, Shown, Tally, World, multi_split};

@@ -9,11 +9,12 @@
 //!   `1 - 2mδ/i` and `2mδ/i`, none of them negative, and each tail grows with `ε`. So the refuted `ε` are all those up to some point, and that
 //!   point is above the truth only if the truth itself is refuted. For larger `2mδ` nothing is concluded.
 //! **Requires.** Guesses are made by a rule that sees the output and not the coins. Their number may not be chosen by who is right: so
-//!   scores become [`Guesses`] by a rule first, and only then meet the truth. Several rules share the level.
+//!   scores become [`Guesses`] by a rule first, and only then meet the truth. Several rules share the level. With a delta, or a curve, the number may not be
+//!   chosen by the output either: it is given beforehand, and another one is refused. Without a delta the theorem holds given the output, for any number.
 
 use whit_core::{Delta, Epsilon, round};
 
-use crate::binomial::{Coin, TAIL_ERROR, upper_tail};
+use crate::binomial::{Coin, TAIL_ERROR, falling_tails, upper_tail};
 use crate::bound::{EpsilonBound, REACH_FACTOR, REACH_POWER, Reach, quantile};
 use crate::fdp_one_run::refuted_by_recursion;
 use crate::interval::bisect;
@@ -78,7 +79,10 @@ impl CanaryScores {
             Ok(sheet)
         };
         let sheets = rules.iter().map(sheet).collect::<Result<_>>()?;
-        Ok(Guesses { sheets })
+        Ok(Guesses {
+            sheets,
+            number_is_fixed: true,
+        })
     }
 }
 
@@ -86,15 +90,28 @@ impl CanaryScores {
 #[derive(Debug)]
 pub struct Guesses {
     sheets: Vec<Vec<Option<bool>>>,
+    number_is_fixed: bool,
 }
 
 impl Guesses {
-    /// Guesses that were made by a rule of somebody else's, one for each canary, `None` to abstain. Where a delta or a curve is claimed, how many
-    /// guesses there are must have been fixed before: the theorems speak of one number of guesses for all outputs. (Without a delta they hold given the
-    /// output, and then the number may depend on it.)
-    pub fn new(guesses: Vec<Option<bool>>) -> Self {
+    /// So many guesses, a number that was fixed before the output was seen, by a rule of somebody else's: one for each canary, `None` to abstain. Refused if there are more or
+    /// fewer of them.
+    pub fn of_fixed_number(fixed: usize, guesses: Vec<Option<bool>>) -> Result<Self> {
+        let made = guesses.iter().flatten().count();
+        if made != fixed {
+            return Err(Error::OtherNumberOfGuesses { made, fixed });
+        }
+        Ok(Self {
+            sheets: vec![guesses],
+            number_is_fixed: true,
+        })
+    }
+
+    /// As many guesses as the output suggested. Only bounds without a delta follow from them: others are refused.
+    pub fn of_any_number(guesses: Vec<Option<bool>>) -> Self {
         Self {
             sheets: vec![guesses],
+            number_is_fixed: false,
         }
     }
 
@@ -116,7 +133,11 @@ impl Guesses {
                 .count() as u64;
             tallies.push((guesses, right));
         }
-        OneRun::of(is_in.len() as u64, tallies)
+        let run = OneRun::of(is_in.len() as u64, tallies)?;
+        Ok(OneRun {
+            number_is_fixed: self.number_is_fixed,
+            ..run
+        })
     }
 }
 
@@ -126,10 +147,12 @@ pub struct OneRun {
     canaries: u64,
     /// Guesses, and how many of them are right, for each rule.
     tallies: Vec<(u64, u64)>,
+    /// Was it known before the output how many guesses there would be?
+    number_is_fixed: bool,
 }
 
 impl OneRun {
-    /// Counts that were made elsewhere, by guesses that were fixed before the truth was known.
+    /// Counts that were made elsewhere, by as many guesses as were fixed before the output was seen, which were made before the truth was known.
     pub fn of_fixed_guesses(canaries: u64, guesses: u64, right: u64) -> Result<Self> {
         Self::of(canaries, vec![(guesses, right)])
     }
@@ -148,7 +171,19 @@ impl OneRun {
                 }
             }
         }
-        Ok(Self { canaries, tallies })
+        Ok(Self {
+            canaries,
+            tallies,
+            number_is_fixed: true,
+        })
+    }
+
+    /// Refuses what was not fixed beforehand.
+    pub(crate) fn check_fixed(&self) -> Result<()> {
+        match self.number_is_fixed {
+            true => Ok(()),
+            false => Err(Error::GuessesNotFixed),
+        }
     }
 
     /// Canaries.
@@ -161,8 +196,11 @@ impl OneRun {
         &self.tallies
     }
 
-    /// The largest `ε` that the guesses refute at `delta`.
+    /// The largest `ε` that the guesses refute at `delta`, which is refused above zero if the number of guesses was not fixed.
     pub fn epsilon_lower(&self, delta: Delta, alpha: Alpha) -> Result<EpsilonBound> {
+        if delta != Delta::ZERO {
+            self.check_fixed()?;
+        }
         let share = alpha.split(self.tallies.len())?;
         let mut best = (0.0, self.tallies[0]);
         for (guesses, right) in &self.tallies {
@@ -256,9 +294,9 @@ fn p_value_up(guesses: u64, right: u64, epsilon: f64, slack: f64) -> f64 {
     }
     // Tails grow as v - i falls, until they are one; from there on the quotient can only fall.
     let mut steepest: f64 = 0.0;
-    // At most `right` rounds, and about as many as the tail needs to reach one.
-    for i in 1..=right {
-        let tail = (upper_tail(right - i, guesses, coin) * (1.0 + TAIL_ERROR)).min(1.0);
+    // At most `right` rounds of a few operations each, and about as many as the tail needs to reach one.
+    for (i, tail) in (1..=right).zip(falling_tails(right - 1, guesses, coin)) {
+        let tail = (tail * (1.0 + TAIL_ERROR)).min(1.0);
         steepest = steepest.max((tail - beta * (1.0 - 2.0 * TAIL_ERROR)) / i as f64);
         if tail >= 1.0 - TAIL_ERROR {
             break;
@@ -271,7 +309,7 @@ fn p_value_up(guesses: u64, right: u64, epsilon: f64, slack: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::simulate::{assert_false_alarms, coin, normal};
-    use crate::{Ruling, binomial::tests::exact_tail};
+    use crate::{Claim, Ruling, binomial::tests::exact_tail};
 
     fn alpha(value: f64) -> Alpha {
         Alpha::new(value).expect("in range")
@@ -306,6 +344,50 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The same with each tail summed on its own, which takes as long as there are guesses for each of them.
+    fn p_value_by_single_tails(guesses: u64, right: u64, epsilon: f64, slack: f64) -> f64 {
+        let coin = fair_guess(epsilon);
+        let beta = upper_tail(right, guesses, coin) * (1.0 + TAIL_ERROR);
+        let steepest = (1..=right).map(|i| {
+            let tail = (upper_tail(right - i, guesses, coin) * (1.0 + TAIL_ERROR)).min(1.0);
+            (tail - beta * (1.0 - 2.0 * TAIL_ERROR)) / i as f64
+        });
+        let steepest = steepest.fold(0.0, f64::max);
+        round::add_up(beta, round::mul_up(slack, steepest * (1.0 + TAIL_ERROR)))
+    }
+
+    /// The quick form is as far up as the slow one, from a surprise that no float holds to none at all.
+    #[test]
+    fn p_value_agrees_with_tails_that_are_summed_on_their_own() {
+        for (guesses, right) in [
+            (1, 1),
+            (30, 17),
+            (1000, 1000),
+            (2000, 1100),
+            (20_000, 10_500),
+        ] {
+            for epsilon in [0.0, 0.1, 1.0, 5.0] {
+                for slack in [1e-6, 0.3, 1.0] {
+                    let slow = p_value_by_single_tails(guesses, right, epsilon, slack);
+                    let quick = p_value_up(guesses, right, epsilon, slack);
+                    assert!(
+                        quick >= slow * (1.0 - 1e-11) && quick <= slow * (1.0 + 1e-9),
+                        "{right} of {guesses} at {epsilon}, {slack}: {slow:e} {quick:e}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// A million guesses, of which the slow form would sum a thousand million terms for each of fifty epsilons.
+    #[test]
+    fn a_million_guesses_are_few() {
+        let run = OneRun::of_fixed_guesses(1 << 20, 1_000_000, 740_000).expect("valid");
+        let bound = run.epsilon_lower(delta(1e-8), alpha(0.05)).expect("valid");
+        // ln(0.74/0.26) = 1.046, less what chance leaves.
+        assert!((1.03..1.046).contains(&bound.epsilon_lower()), "{bound:?}");
     }
 
     /// Brute force over every way in which a mechanism may be worst: among distributions of the number of right guesses that
@@ -378,8 +460,8 @@ mod tests {
                 let (mut member, mut honest) = (coin(2 * seed, 0.5), coin(2 * seed + 1, truth));
                 let is_in: Vec<bool> = (0..200).map(|_| member()).collect();
                 let guesses = is_in.iter().map(|truth| Some(*truth == honest())).collect();
-                Guesses::new(guesses)
-                    .reveal(&is_in)
+                Guesses::of_fixed_number(200, guesses)
+                    .and_then(|guesses| guesses.reveal(&is_in))
                     .and_then(|run| run.epsilon_lower(delta(1e-6), alpha(0.05)))
                     .expect("valid")
                     .epsilon_lower()
@@ -414,7 +496,7 @@ mod tests {
         });
         let bound = gaussian_run(1.0, 5000, &rules[2..], 3);
         assert!(bound.epsilon_lower() > 1.0, "{bound:?}");
-        let claimed = Epsilon::new(0.5).expect("positive");
+        let claimed = Claim::pure(Epsilon::new(0.5).expect("positive"));
         assert_eq!(bound.ruling(claimed), Ruling::Violated);
     }
 
@@ -425,17 +507,46 @@ mod tests {
                 .and_then(|run| run.epsilon_lower(Delta::ZERO, alpha(0.05)))
                 .expect("valid")
         };
-        let claimed = Epsilon::new(1.0).expect("positive");
+        let claimed = Claim::pure(Epsilon::new(1.0).expect("positive"));
         assert_eq!(bound(3, 2).ruling(claimed), Ruling::Inconclusive);
         assert_eq!(bound(100, 50).ruling(claimed), Ruling::Consistent);
         assert_eq!(bound(0, 0).epsilon_lower(), 0.0);
+    }
+
+    /// Who guesses only where the output looks certain has a number of guesses that depends on it.
+    #[test]
+    fn a_number_of_guesses_that_the_output_chose_gives_no_bound_with_a_delta() {
+        let sheet = || vec![Some(true), None, Some(false)];
+        let truth = [true, true, false];
+        let error = Guesses::of_fixed_number(3, sheet()).expect_err("two are made");
+        assert_eq!(error, Error::OtherNumberOfGuesses { made: 2, fixed: 3 });
+        let run = Guesses::of_any_number(sheet())
+            .reveal(&truth)
+            .expect("as many");
+        let level = alpha(0.3);
+        assert!(run.epsilon_lower(Delta::ZERO, level).is_ok());
+        let refused = Err(Error::GuessesNotFixed);
+        assert_eq!(run.epsilon_lower(delta(1e-9), level), refused);
+        assert_eq!(run.epsilon_lower_by_recursion(Delta::ZERO, level), refused);
+        assert_eq!(
+            run.refutes_blow_up(level, |_| 0.0),
+            Err(Error::GuessesNotFixed)
+        );
+        assert_eq!(run.mu_lower(level).err(), Some(Error::GuessesNotFixed));
+        let fixed = Guesses::of_fixed_number(2, sheet()).and_then(|guesses| guesses.reveal(&truth));
+        assert!(
+            fixed
+                .expect("two are made")
+                .epsilon_lower(delta(1e-9), level)
+                .is_ok()
+        );
     }
 
     #[test]
     fn rejects_counts_that_are_none() {
         assert!(OneRun::of_fixed_guesses(10, 11, 3).is_err());
         assert!(OneRun::of_fixed_guesses(10, 9, 10).is_err());
-        assert!(Guesses::new(vec![None]).reveal(&[]).is_err());
+        assert!(Guesses::of_any_number(vec![None]).reveal(&[]).is_err());
         let scores = || CanaryScores::new(vec![0.5, f64::NAN]);
         let rule = |highest_in, lowest_out| GuessRule {
             highest_in,

@@ -9,11 +9,11 @@
 //! **Limits.** A plan, not a proof: the normal approximation is used, and one direction. The exact bounds of
 //!   [`crate::falsify()`] want about twice as many runs.
 
-use whit_core::{Delta, Epsilon};
+use whit_core::Epsilon;
 
 use crate::normal::quantile_lower;
 use crate::world::{Counts, Share};
-use crate::{Alpha, Error, Group, Result, Ruling};
+use crate::{Alpha, Claim, Error, Group, Result, Ruling};
 
 /// Runs per world after which a mechanism with `factor` times the claimed epsilon is convicted at level `alpha` with
 /// probability `power`, by the best test of one event. Plan twice as many for exact bounds.
@@ -48,17 +48,38 @@ pub fn trials_for(claimed: Epsilon, factor: f64, alpha: Alpha, power: f64) -> Re
     }
 }
 
+/// About with which probability the bound of [`Counts::epsilon_lower`] on an event is above the claim, by so many trials of each world. `chances` are the event's true probabilities, first where it is
+/// likelier. By the normal approximation of both counts; the exact bounds of each probability, at half the level, are about as many deviations wide. The better of the event and its complement.
+pub fn planned_power(chances: [f64; 2], claim: Claim, trials: u64, alpha: Alpha) -> f64 {
+    let wide = -quantile_lower(alpha.value() / 2.0);
+    let allowed = libm::exp(claim.epsilon.value());
+    let deviation = |p: f64| (p * (1.0 - p) / trials as f64).sqrt();
+    let of = |likely: f64, unlikely: f64| {
+        let (one, other) = (deviation(likely), allowed * deviation(unlikely));
+        let excess = likely - claim.delta.value() - allowed * unlikely - wide * (one + other);
+        // An event that is certain, or impossible, in both worlds has no luck in it.
+        let spread = one.hypot(other).max(f64::MIN_POSITIVE);
+        0.5 * libm::erfc(-excess / spread * std::f64::consts::FRAC_1_SQRT_2)
+    };
+    let [likely, unlikely] = chances;
+    of(likely, unlikely).max(of(1.0 - unlikely, 1.0 - likely))
+}
+
 /// The most trials that a plan considers: programs are not run more often.
 const PLANNED_MAX: u64 = 1 << 27;
 
 /// Held trials per world from which on a ruling on this claim can be [`Ruling::Consistent`](crate::Ruling): about the least number. `None`
 /// if even `2^27` do not suffice, as for a claim of zero.
-pub fn trials_to_reach(claimed: Epsilon, delta: Delta, group: Group, alpha: Alpha) -> Option<u64> {
+pub fn trials_to_reach(claim: Claim, group: Group, alpha: Alpha) -> Option<u64> {
+    // Twice nothing is nothing.
+    if claim.epsilon.value() == 0.0 {
+        return None;
+    }
     let suffices = |trials: u64| {
         let nothing = Share { hits: 0, trials };
         Counts::of_fixed_event("", nothing, nothing)
-            .epsilon_lower(delta, group, alpha)
-            .is_ok_and(|bound| bound.ruling(claimed) == Ruling::Consistent)
+            .epsilon_lower(claim.delta, group, alpha)
+            .is_ok_and(|bound| bound.ruling(claim) == Ruling::Consistent)
     };
     let mut high = 8;
     while !suffices(high) {
@@ -91,6 +112,7 @@ fn hopeless(claimed: Epsilon) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whit_core::Delta;
 
     fn trials(claimed: f64, factor: f64, level: f64, power: f64) -> Result<u64> {
         let claimed = Epsilon::new(claimed).expect("not negative");
@@ -119,12 +141,33 @@ mod tests {
         assert!((ratio - 1.61).abs() < 0.01, "{ratio}");
     }
 
+    /// Randomized response that loses 1 where 0.8 is claimed, a thousand times: as often as it is convicted.
+    #[test]
+    fn planned_power_is_that_of_the_bound() {
+        let claim = Claim::pure(Epsilon::new(0.8).expect("not negative"));
+        let alpha = Alpha::new(0.05).expect("in range");
+        let truth = 1.0 / (1.0 + (-1_f64).exp());
+        let planned = planned_power([truth, 1.0 - truth], claim, 1000, alpha);
+        let convicted = (0..1000).filter(|seed| {
+            let counts = crate::simulate::respond(1.0, 1000, *seed);
+            let bound = counts.epsilon_lower(Delta::ZERO, Group::ONE, alpha);
+            bound.expect("valid").ruling(claim) == Ruling::Violated
+        });
+        let found = convicted.count() as f64 / 1000.0;
+        assert!(
+            planned > 0.1 && planned < 0.95,
+            "neither seldom nor nearly always: {planned}"
+        );
+        // Five standard errors of a share, and three hundredths for the approximation.
+        assert!((found - planned).abs() < 0.11, "{found} {planned}");
+        assert!(planned_power([0.1, 0.0], claim, 1000, alpha) > 0.999);
+    }
+
     #[test]
     fn more_trials_are_needed_for_less_claims() {
         let needed = |claimed: f64, group: u32| {
             trials_to_reach(
-                Epsilon::new(claimed).expect("not negative"),
-                Delta::ZERO,
+                Claim::pure(Epsilon::new(claimed).expect("not negative")),
                 Group::new(group).expect("in range"),
                 Alpha::new(0.01).expect("in range"),
             )
@@ -136,6 +179,14 @@ mod tests {
         assert_eq!(needed(0.5, 2), one);
         assert_eq!(needed(0.0, 1), None);
         assert_eq!(needed(40.0, 1), None, "an event of e^-40 is never seen");
+        // Beside a delta no more is needed.
+        let beside = Claim {
+            epsilon: Epsilon::new(1.0).expect("not negative"),
+            delta: Delta::new(0.3).expect("in range"),
+        };
+        let alpha = Alpha::new(0.01).expect("in range");
+        let found = trials_to_reach(beside, Group::ONE, alpha);
+        assert!(found.is_some_and(|trials| trials < 600), "{found:?}");
     }
 
     #[test]

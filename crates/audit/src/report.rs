@@ -3,12 +3,20 @@
 //! A [`Report`] is a list of [`Row`]s: an attack, what was claimed, what was measured, and how far that can be relied upon. A row can have a verdict
 //! only if it was made from an [`EpsilonBound`], which assumes nothing; rows of models and estimates stand beside it without one.
 //! Anybody can feed it: audits of mechanisms, of programs, of training.
+//!
+//! **Names in JSON.** Only a bound that assumes nothing is called `epsilon_lower`. What rests on a model is `epsilon_lower_if_model`, with
+//! `confidence_if_model`, and what is no bound is `epsilon_estimate`: a program that looks for the first cannot read one of the others by mistake.
 
-use serde::Serialize;
-use whit_core::Epsilon;
+use std::collections::BTreeSet;
 
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use whit_core::{Delta, round};
+
+use crate::Claim;
 use crate::bound::{EpsilonBound, Ruling};
 use crate::model::{Estimate, ModelBound};
+use crate::two_stages::TwoStages;
 
 /// How far a number can be relied upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -24,56 +32,91 @@ pub enum Kind {
 }
 
 /// One attack and what came of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     attack: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     series: Option<String>,
-    claimed: Option<f64>,
-    delta: f64,
-    epsilon_lower: f64,
+    claim: Option<Claim>,
+    delta: Delta,
+    measured: f64,
     confidence: Option<f64>,
     kind: Kind,
     verdict: Option<Ruling>,
     evidence: String,
+    /// Why its outputs could not have shown anything, if so.
+    unjudged: Option<String>,
+    /// At most the probability that the row wrongs a true claim, or states a bound that does not hold.
+    doubt: f64,
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (measured, confidence) = match self.kind {
+            Kind::DistributionFree => ("epsilon_lower", "confidence"),
+            Kind::ModelBased => ("epsilon_lower_if_model", "confidence_if_model"),
+            Kind::Estimate => ("epsilon_estimate", "confidence"),
+        };
+        let mut row = serializer.serialize_struct("Row", 10)?;
+        row.serialize_field("attack", &self.attack)?;
+        if let Some(series) = &self.series {
+            row.serialize_field("series", series)?;
+        }
+        row.serialize_field("claimed", &self.claimed())?;
+        row.serialize_field("claimed_delta", &self.claimed_delta())?;
+        row.serialize_field("delta", &self.delta())?;
+        row.serialize_field(measured, &self.measured)?;
+        if let Some(share) = &self.confidence {
+            row.serialize_field(confidence, share)?;
+        }
+        row.serialize_field("kind", &self.kind)?;
+        row.serialize_field("verdict", &self.verdict)?;
+        row.serialize_field("evidence", &self.evidence)?;
+        row.end()
+    }
 }
 
 impl Row {
     /// A bound without assumptions, with its verdict if there is a claim.
-    pub fn of_bound(
-        attack: impl Into<String>,
-        bound: &EpsilonBound,
-        claimed: Option<Epsilon>,
-    ) -> Self {
+    pub fn of_bound(attack: impl Into<String>, bound: &EpsilonBound, claim: Option<Claim>) -> Self {
         Self {
             attack: attack.into(),
             series: None,
-            claimed: claimed.map(Epsilon::value),
-            delta: bound.delta().value(),
-            epsilon_lower: bound.epsilon_lower(),
+            claim,
+            delta: bound.delta(),
+            measured: bound.epsilon_lower(),
             confidence: Some(bound.confidence()),
             kind: Kind::DistributionFree,
-            verdict: claimed.map(|claimed| bound.ruling(claimed)),
+            verdict: claim.map(|claim| bound.ruling(claim)),
             evidence: bound.evidence().to_owned(),
+            unjudged: bound.why_unjudged().map(str::to_owned),
+            doubt: bound.alpha().value(),
+        }
+    }
+
+    /// Two looks, of which only both together convict. The confidence of the row is that of the bound which the last look gave; the report's is that of
+    /// its verdict.
+    pub fn of_two_stages(attack: impl Into<String>, found: &TwoStages) -> Self {
+        Self {
+            verdict: Some(found.ruling()),
+            doubt: found.false_conviction(),
+            ..Self::of_bound(attack, found.bound(), Some(found.claimed()))
         }
     }
 
     /// A bound that rests on a model. No verdict.
-    pub fn of_model(
-        attack: impl Into<String>,
-        bound: &ModelBound,
-        claimed: Option<Epsilon>,
-    ) -> Self {
+    pub fn of_model(attack: impl Into<String>, bound: &ModelBound, claim: Option<Claim>) -> Self {
         Self {
             attack: attack.into(),
             series: None,
-            claimed: claimed.map(Epsilon::value),
-            delta: bound.delta().value(),
-            epsilon_lower: bound.epsilon_lower(),
+            claim,
+            delta: bound.delta(),
+            measured: bound.epsilon_lower(),
             confidence: Some(bound.confidence()),
             kind: Kind::ModelBased,
             verdict: None,
             evidence: format!("assumes: {}", bound.model()),
+            unjudged: None,
+            doubt: 0.0,
         }
     }
 
@@ -81,15 +124,17 @@ impl Row {
     pub fn of_estimate(
         attack: impl Into<String>,
         estimate: &Estimate,
-        delta: whit_core::Delta,
-        claimed: Option<Epsilon>,
+        delta: Delta,
+        claim: Option<Claim>,
     ) -> Self {
         Self {
             attack: attack.into(),
             series: None,
-            claimed: claimed.map(Epsilon::value),
-            delta: delta.value(),
-            epsilon_lower: estimate.value,
+            claim,
+            delta,
+            measured: estimate.value,
+            unjudged: None,
+            doubt: 0.0,
             confidence: None,
             kind: Kind::Estimate,
             verdict: None,
@@ -119,17 +164,33 @@ impl Row {
 
     /// The claimed epsilon.
     pub fn claimed(&self) -> Option<f64> {
-        self.claimed
+        self.claim.map(|claim| claim.epsilon.value())
     }
 
-    /// The measured one.
-    pub fn epsilon_lower(&self) -> f64 {
-        self.epsilon_lower
+    /// At this delta, which need not be that of the measurement.
+    pub fn claimed_delta(&self) -> Option<f64> {
+        self.claim.map(|claim| claim.delta.value())
+    }
+
+    /// Is it measured at a smaller delta than is claimed, so that it says nothing of the claim?
+    pub(crate) fn beside_the_claim(&self) -> bool {
+        self.claim
+            .is_some_and(|claim| self.delta.value() < claim.delta.value())
+    }
+
+    /// What was measured: a lower bound, one if a model holds, or no bound at all, as [`kind`](Self::kind) says.
+    pub fn measured(&self) -> f64 {
+        self.measured
+    }
+
+    /// The measured lower bound, if it is one without assumptions.
+    pub fn epsilon_lower(&self) -> Option<f64> {
+        (self.kind == Kind::DistributionFree).then_some(self.measured)
     }
 
     /// At this delta.
     pub fn delta(&self) -> f64 {
-        self.delta
+        self.delta.value()
     }
 
     /// How often such a bound holds, if it is one.
@@ -164,7 +225,8 @@ impl Serialize for Ruling {
 pub struct Report {
     title: String,
     verdict: Ruling,
-    /// With which confidence all bounds of the report hold together.
+    /// With which confidence the verdict was reached: no true claim is refuted. Bounds have confidences of their own, in their rows.
+    #[serde(rename = "verdict_confidence")]
     confidence: f64,
     sentence: String,
     rows: Vec<Row>,
@@ -172,19 +234,18 @@ pub struct Report {
 
 impl Report {
     /// Violated if one row is, and consistent only if every row with a verdict is: rows may be of different mechanisms, and one whose trials
-    /// sufficed says nothing of another's. The confidence is that of all bounds together, by the union bound.
+    /// sufficed says nothing of another's. The confidence is one less the sum, rounded up, of what each row leaves to doubt: the level of its bound or, where a
+    /// verdict took two looks, the probability that both convict a true claim. By the union bound, no row wrongs a true claim with at least that probability.
     pub fn new(title: impl Into<String>, rows: Vec<Row>) -> Self {
         let verdicts = || rows.iter().filter_map(Row::verdict);
         let verdict = verdicts()
             .find(|verdict| *verdict == Ruling::Violated)
             .or(verdicts().min())
             .unwrap_or(Ruling::Inconclusive);
-        let doubt: f64 = rows
+        let doubt = rows
             .iter()
-            .filter(|row| row.kind == Kind::DistributionFree)
-            .filter_map(|row| row.confidence.map(|confidence| 1.0 - confidence))
-            .sum();
-        let confidence = (1.0 - doubt).max(0.0);
+            .fold(0.0, |sum, row| round::add_up(sum, row.doubt));
+        let confidence = round::sub_down(1.0, doubt).max(0.0);
         let sentence = sentence(&rows, verdict, confidence);
         Self {
             title: title.into(),
@@ -193,6 +254,11 @@ impl Report {
             sentence,
             rows,
         }
+    }
+
+    /// At least the probability that it wrongs no true claim.
+    pub fn confidence(&self) -> f64 {
+        self.confidence
     }
 
     /// Its title.
@@ -225,9 +291,9 @@ fn sentence(rows: &[Row], verdict: Ruling, confidence: f64) -> String {
         format!("{attacks} attacks were tried")
     };
     let strongest = |rows: &mut dyn Iterator<Item = &Row>| {
-        rows.max_by(|a, b| a.epsilon_lower.total_cmp(&b.epsilon_lower))
+        rows.max_by(|a, b| a.measured.total_cmp(&b.measured))
             .map_or((0.0, 0.0), |row| {
-                (at_least(row.epsilon_lower), row.claimed.unwrap_or(0.0))
+                (at_least(row.measured), row.claimed().unwrap_or(0.0))
             })
     };
     match verdict {
@@ -262,12 +328,30 @@ fn sentence(rows: &[Row], verdict: Ruling, confidence: f64) -> String {
             )
         }
         Ruling::Inconclusive => {
-            let open = judged().filter(|row| row.verdict == Some(Ruling::Inconclusive));
-            format!(
-                "{tried}, none showed more than was promised, and in {} the trials were too few to tell: even randomized response that loses twice the claim could \
-                 have passed. More trials are needed.",
-                open.count()
-            )
+            let open = || judged().filter(|row| row.verdict == Some(Ruling::Inconclusive));
+            let beside = open().filter(|row| row.beside_the_claim()).count();
+            let unjudged: BTreeSet<&str> = open()
+                .filter(|row| !row.beside_the_claim())
+                .filter_map(|row| row.unjudged.as_deref())
+                .collect();
+            let few = open()
+                .filter(|row| !row.beside_the_claim() && row.unjudged.is_none())
+                .count();
+            let mut text = format!("{tried}, and none showed more than was promised.");
+            if few > 0 {
+                text += &format!(
+                    " In {few} the trials were too few to tell: even randomized response that loses twice the claim could have passed. More trials are needed."
+                );
+            }
+            for why in unjudged {
+                text += &format!(" Nothing can be said of the claim: {why}");
+            }
+            if beside > 0 {
+                text += &format!(
+                    " In {beside} the loss was measured at a smaller delta than was claimed, which says nothing of the claim."
+                );
+            }
+            text
         }
     }
 }
@@ -291,15 +375,18 @@ pub(crate) mod tests {
     use super::*;
     use crate::world::{Counts, Share};
     use crate::{Alpha, Group};
-    use whit_core::Delta;
+    use whit_core::Epsilon;
 
     pub(crate) fn row(hits: (u64, u64), trials: u64, claimed: Option<f64>) -> Row {
         let share = |hits| Share { hits, trials };
         let bound = Counts::of_fixed_event("yes", share(hits.0), share(hits.1))
             .epsilon_lower(Delta::ZERO, Group::ONE, Alpha::new(0.01).expect("in range"))
             .expect("valid");
-        let claimed = claimed.map(|epsilon| Epsilon::new(epsilon).expect("not negative"));
-        Row::of_bound("yes or no", &bound, claimed)
+        Row::of_bound("yes or no", &bound, claimed.map(pure))
+    }
+
+    fn pure(epsilon: f64) -> Claim {
+        Claim::pure(Epsilon::new(epsilon).expect("not negative"))
     }
 
     fn estimate() -> Row {
@@ -309,8 +396,7 @@ pub(crate) mod tests {
             high: 110.0,
             method: "bootstrap",
         };
-        let claimed = Epsilon::new(1.0).ok();
-        Row::of_estimate("resampled", &estimate, Delta::ZERO, claimed)
+        Row::of_estimate("resampled", &estimate, Delta::ZERO, Some(pure(1.0)))
     }
 
     #[test]
@@ -323,8 +409,8 @@ pub(crate) mod tests {
             Alpha::new(0.01).expect("in range"),
             |epsilon| if epsilon < 50.0 { 1.0 } else { 0.0 },
         );
-        let model = Row::of_model("fitted", &model, Epsilon::new(1.0).ok());
-        assert!(model.epsilon_lower() > 49.0);
+        let model = Row::of_model("fitted", &model, Some(pure(1.0)));
+        assert!(model.measured() > 49.0 && model.epsilon_lower().is_none());
         let report = Report::new("t", vec![honest.clone(), estimate(), model]);
         assert_eq!(report.verdict(), Ruling::Consistent);
         assert_eq!(
@@ -342,6 +428,70 @@ pub(crate) mod tests {
         );
     }
 
+    /// A program that looks for a lower bound finds one, or nothing.
+    #[test]
+    fn json_calls_only_bounds_without_assumptions_lower() {
+        let model = ModelBound::of_curve(
+            "a shape",
+            Delta::ZERO,
+            Alpha::new(0.01).expect("in range"),
+            |epsilon| if epsilon < 50.0 { 1.0 } else { 0.0 },
+        );
+        let model = Row::of_model("fitted", &model, Some(pure(1.0)));
+        let json = |row: &Row| serde_json::to_value(row).expect("numbers and strings");
+        let rows = [row((600, 400), 1000, Some(1.0)), model, estimate()].map(|row| json(&row));
+        let has = |row: usize, key: &str| rows[row].get(key).is_some_and(|value| value.is_f64());
+        let keys = [
+            "epsilon_lower",
+            "epsilon_lower_if_model",
+            "epsilon_estimate",
+        ];
+        for (at, own) in keys.into_iter().enumerate() {
+            assert!(
+                (0..3).all(|row| has(row, own) == (row == at)),
+                "{own}: {rows:?}"
+            );
+        }
+        assert!(has(0, "confidence") && !has(1, "confidence") && has(1, "confidence_if_model"));
+        assert!(rows[2].get("confidence").is_none());
+    }
+
+    /// Three hundred looks at 1e-3 do not hold together, and a verdict that takes two looks does.
+    #[test]
+    fn two_looks_make_a_verdict_sure() {
+        let share = |hits| Share { hits, trials: 1000 };
+        let look = |hits: (u64, u64)| {
+            TwoStages::look(
+                pure(1.0),
+                [1e-3, 1e-7].map(|level| Alpha::new(level).expect("in range")),
+                |_, level| {
+                    Counts::of_fixed_event("yes", share(hits.0), share(hits.1)).epsilon_lower(
+                        Delta::ZERO,
+                        Group::ONE,
+                        level,
+                    )
+                },
+            )
+            .expect("valid")
+        };
+        let row = |hits| Row::of_two_stages("case", &look(hits));
+        let honest: Vec<Row> = (0..300).map(|_| row((600, 400))).collect();
+        let report = Report::new("t", honest.clone());
+        assert_eq!(report.verdict(), Ruling::Consistent);
+        assert!(1.0 - report.confidence() > 2.9e-8 && 1.0 - report.confidence() < 3.1e-8);
+        // That is no confidence of the bounds, of which each has its own.
+        let json = serde_json::to_value(&report).expect("numbers and strings");
+        assert!(json["verdict_confidence"].is_f64() && json.get("confidence").is_none());
+        assert_eq!(json["rows"][0]["confidence"], 0.999);
+        let report = Report::new("t", [honest, vec![row((900, 100))]].concat());
+        assert_eq!(report.verdict(), Ruling::Violated);
+        assert!(
+            report.sentence().ends_with("with 99.9999969 % confidence."),
+            "{}",
+            report.sentence()
+        );
+    }
+
     /// One attack whose trials sufficed does not speak for another.
     #[test]
     fn a_report_is_consistent_only_as_a_whole() {
@@ -352,7 +502,55 @@ pub(crate) mod tests {
         );
         let report = Report::new("t", vec![told, open]);
         assert_eq!(report.verdict(), Ruling::Inconclusive);
-        assert!(report.sentence().contains("in 1 the trials were too few"));
+        assert!(report.sentence().contains("In 1 the trials were too few"));
+    }
+
+    /// 20 of 2000 against none, where 0.5 is claimed at delta 0.01.
+    #[test]
+    fn what_is_measured_at_a_smaller_delta_says_nothing_of_the_claim() {
+        let claim = Claim {
+            delta: Delta::new(0.01).expect("in range"),
+            ..pure(0.5)
+        };
+        let share = |hits| Share { hits, trials: 2000 };
+        let bound = Counts::of_fixed_event("shown", share(20), share(0)).epsilon_lower(
+            Delta::ZERO,
+            Group::ONE,
+            Alpha::new(0.05).expect("in range"),
+        );
+        let row = Row::of_bound("shown", &bound.expect("valid"), Some(claim));
+        assert!(row.measured() > 0.5 && row.claimed_delta() == Some(0.01));
+        assert_eq!(row.verdict(), Some(Ruling::Inconclusive));
+        let report = Report::new("t", vec![row]);
+        assert!(
+            report.sentence().contains("at a smaller delta")
+                && !report.sentence().contains("too few"),
+            "{}",
+            report.sentence()
+        );
+        // Above the diagonal a claim is false, and this one is not.
+        assert!(!report.to_html().contains("<svg"));
+    }
+
+    #[test]
+    fn what_cannot_be_judged_is_said() {
+        let share = |hits| Share { hits, trials: 1000 };
+        let bound = Counts::of_fixed_event("any", share(1000), share(1000)).epsilon_lower(
+            Delta::ZERO,
+            Group::ONE,
+            Alpha::new(0.01).expect("in range"),
+        );
+        let bound = bound
+            .expect("valid")
+            .unjudged("it never prints the same twice.");
+        let report = Report::new("t", vec![Row::of_bound("any", &bound, Some(pure(1.0)))]);
+        assert_eq!(report.verdict(), Ruling::Inconclusive);
+        let sentence = report.sentence();
+        assert!(
+            sentence.ends_with("of the claim: it never prints the same twice."),
+            "{sentence}"
+        );
+        assert!(!sentence.contains("too few"), "{sentence}");
     }
 
     /// An estimate of 99 is no loss of at least 99, and has no confidence.

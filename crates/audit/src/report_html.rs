@@ -73,8 +73,8 @@ fn table_row(row: &Row) -> String {
 /// A bound is rounded down, as a lower bound is; an estimate is none.
 fn measured(row: &Row) -> String {
     match row.kind() {
-        Kind::Estimate => format!("about {}", number(row.epsilon_lower())),
-        Kind::DistributionFree | Kind::ModelBased => at_least(row.epsilon_lower()).to_string(),
+        Kind::Estimate => format!("about {}", number(row.measured())),
+        Kind::DistributionFree | Kind::ModelBased => at_least(row.measured()).to_string(),
     }
 }
 
@@ -83,9 +83,9 @@ fn plot(rows: &[Row]) -> String {
     let points: Vec<(&Row, f64, f64)> = rows
         .iter()
         .filter_map(|row| {
-            let claimed = row.claimed()?;
-            (claimed.is_finite() && row.epsilon_lower().is_finite())
-                .then(|| (row, claimed, row.epsilon_lower()))
+            let claimed = row.claimed().filter(|_| !row.beside_the_claim())?;
+            (claimed.is_finite() && row.measured().is_finite())
+                .then(|| (row, claimed, row.measured()))
         })
         .collect();
     if points.is_empty() {

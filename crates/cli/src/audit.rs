@@ -54,6 +54,9 @@ pub(crate) fn run(
     Ok(text)
 }
 
+/// The code of a report that cannot be written.
+pub(crate) const REPORT_NOT_WRITTEN: &str = "report_not_written";
+
 /// Writes a report: JSON if the name ends so, and HTML otherwise.
 pub(crate) fn write_report(report: &Report, path: &Path) -> Result<(), Failure> {
     let json = path.extension().is_some_and(|ending| ending == "json");
@@ -66,7 +69,7 @@ pub(crate) fn write_report(report: &Report, path: &Path) -> Result<(), Failure> 
     fs::write(path, text).map_err(|error| {
         let reason = format!("the report cannot be written: {error}");
         Failure::invalid(
-            "report_not_written",
+            REPORT_NOT_WRITTEN,
             &reason,
             "name a file in a folder that you can write to",
         )

@@ -2,33 +2,40 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 use whit::core::round;
 use whit::{Delta, Epsilon, Failure, Fault};
-use whit_audit::{Alpha, Group, Outcome, Outputs, Report, Row, Ruling, Share, Target, World};
+use whit_audit::{
+    Alpha, Claim, EpsilonBound, Group, Outcome, Outputs, Report, Row, Ruling, Share, Target, World,
+};
 
-use crate::audit::write_report;
+use crate::audit::{REPORT_NOT_WRITTEN, write_report};
+use crate::audit_neighbours::Neighbours;
 use crate::audit_runner::Program;
-use crate::{Format, sheet};
+use crate::pate_result::tried;
+use crate::{Format, audit_stop, sheet};
 
 /// Runs a program on two neighbouring files, many times, and measures how far its answers tell them apart.
 ///
 /// The program is run without a shell; {} in its arguments becomes the file. It prints one number and ends. Everything else that can happen is an outcome
-/// too: an exit code, a timeout, something that is no number, nothing at all. Runs are independent as far as the program is: it must
+/// too: an exit code or a signal, a timeout, bytes that are no number, nothing at all, and what was printed before a failure. What goes to stderr is not looked at. Runs are independent as far as the program is: it must
 /// draw fresh noise each time.
+///
+/// Each run reads a copy of its own, alone in a new folder with a random name (in TMPDIR, removed at the end). The copy is called data, with the ending of the two files, which must be the same: their names, folders and
+/// times are nobody's record, and are not seen.
 ///
 /// The first half of the trials chooses what to look for, the second half counts it. The answer is a lower bound on epsilon that holds with the
 /// stated confidence, whatever the program is, and a verdict: violated (the bound is above the claim), consistent (it is
 /// not, and randomized response that loses twice the claim would have been convicted nine times out of ten; what shows less at once may pass), or inconclusive (too few
-/// trials for that, or no claim).
+/// trials for that, no claim, or outcomes that cannot be compared: text that is new each time, runs out of time).
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// One of two files that differ in one record
+    /// One of two files that differ in one record, and whose names end the same
     #[arg(long, value_name = "FILE")]
     neighbour_a: PathBuf,
 
@@ -56,7 +63,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SHARE", default_value_t = 0.99)]
     confidence: f64,
 
-    /// Seconds after which a run is ended, with all that it started
+    /// Seconds after which a run is ended, with all that it started. Ctrl-C ends those that are under way, too
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     timeout: f64,
 
@@ -80,7 +87,7 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   whit audit command --neighbour-a a.csv --neighbour-b b.csv --epsilon 1 -- whit stats count {} --epsilon 1 --format json
-      Text that is no number is compared as text; a program that prints the bare number says more.
+      Text that is no number is compared as text, and only text that repeats; a program that prints the bare number says more.
   whit audit command --neighbour-a a.csv --neighbour-b b.csv --epsilon 1 --trials 20000 --batch 1000 -- python3 mine.py {}
       mine.py prints 1000 lines, each an answer with noise of its own.
 
@@ -88,6 +95,11 @@ Exit codes:
   0  no claim was refuted
   1  invalid input or usage
   3  violated: the claim is false, with the stated confidence";
+
+/// All answers are kept until they are counted: so many on each file take a few gigabytes at most.
+const TRIALS_MAX: usize = 1 << 24;
+/// More threads than this start no program sooner.
+const JOBS_MAX: usize = 1024;
 
 /// What the command prints for programs.
 #[derive(Serialize)]
@@ -120,25 +132,37 @@ struct Found {
 
 pub(crate) fn run(arguments: Arguments, format: Format) -> Result<(String, Ruling), Failure> {
     let asked = Asked::new(&arguments)?;
-    let files = [&*arguments.neighbour_a, &*arguments.neighbour_b];
-    for file in files {
-        check_file(file)?;
+    // Before the work, which would be lost with it.
+    if let Some(path) = &arguments.report {
+        tried(path, REPORT_NOT_WRITTEN)?;
     }
     let program = asked.program;
-    program.rehearse(files)?;
+    audit_stop::watch();
+    let neighbours = Neighbours::new([&arguments.neighbour_a, &arguments.neighbour_b])?;
+    program.rehearse(&neighbours)?;
     let runs = arguments.trials.div_ceil(program.batch.unwrap_or(1)).max(1);
-    let [a, b] = program.run_on(files, runs)?;
+    let [a, b] = program.run_on(&neighbours, runs)?;
+    drop(neighbours);
     let outcomes = [&a, &b].map(|outcomes| kinds(outcomes));
     let trials = [a.len(), b.len()];
     let (shown, held) = Outputs::new(a, b).split();
     let event = shown.program_event(asked.target).map_err(fault)?;
     let counts = held.count(&event);
-    let bound = counts
+    let mut bound = counts
         .epsilon_lower(asked.target.delta, asked.target.group, asked.alpha)
         .map_err(fault)?;
-    let verdict = asked
-        .claimed
-        .map_or(Ruling::Inconclusive, |claimed| bound.ruling(claimed));
+    let ruling = |bound: &EpsilonBound| {
+        let claimed = asked.claimed;
+        claimed.map_or(Ruling::Inconclusive, |claimed| bound.ruling(claimed))
+    };
+    let mut unjudged = false;
+    if ruling(&bound) == Ruling::Consistent
+        && let Some(why) = shown.why_unjudged(&event, &counts.tallies()[0])
+    {
+        bound = bound.unjudged(why);
+        unjudged = true;
+    }
+    let verdict = ruling(&bound);
     let row = Row::of_bound(event.name(), &bound, asked.claimed);
     let name = program.words[0].to_string_lossy();
     let report = Report::new(format!("Audit of {name}"), vec![row]);
@@ -150,7 +174,9 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<(String, Rulin
         World::One => (tally.likely(), tally.unlikely()),
         World::Other => (tally.unlikely(), tally.likely()),
     };
-    let needed = asked.claimed.filter(|_| verdict == Ruling::Inconclusive);
+    // Where nothing can be judged, more of it would not help.
+    let too_few = verdict == Ruling::Inconclusive && !unjudged;
+    let needed = asked.claimed.filter(|_| too_few);
     let answer = Answer {
         epsilon_lower: bound.epsilon_lower(),
         confidence: arguments.confidence,
@@ -164,12 +190,7 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<(String, Rulin
         sentence: report.sentence().to_owned(),
         trials_needed: needed
             .and_then(|claimed| {
-                whit_audit::trials_to_reach(
-                    claimed,
-                    asked.target.delta,
-                    asked.target.group,
-                    asked.alpha,
-                )
+                whit_audit::trials_to_reach(claimed, asked.target.group, asked.alpha)
             })
             // As many again are shown.
             .map(|held| 2 * held),
@@ -185,7 +206,7 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<(String, Rulin
 
 /// What was asked, in units.
 struct Asked {
-    claimed: Option<Epsilon>,
+    claimed: Option<Claim>,
     target: Target,
     alpha: Alpha,
     program: Program,
@@ -222,18 +243,30 @@ impl Asked {
             let reason = format!("{what} is not a positive number");
             Err(Failure::invalid("not_positive", &reason, "give at least 1"))
         };
+        let at_most = |what: &str, given: usize, most: usize| {
+            if given <= most {
+                return Ok(());
+            }
+            let (reason, passes) = (format!("{what} is {given}"), format!("give at most {most}"));
+            Err(Failure::invalid("too_many", &reason, &passes))
+        };
         positive("--trials", arguments.trials >= 1)?;
+        at_most("--trials", arguments.trials, TRIALS_MAX)?;
         positive("--batch", arguments.batch != Some(0))?;
+        at_most("--batch", arguments.batch.unwrap_or(1), TRIALS_MAX)?;
         positive("--jobs", arguments.jobs != Some(0))?;
+        at_most("--jobs", arguments.jobs.unwrap_or(1), JOBS_MAX)?;
         let timeout = Duration::try_from_secs_f64(arguments.timeout)
             .ok()
             .filter(|timeout| !timeout.is_zero() && timeout.as_secs() <= 1_000_000);
         positive("--timeout, up to a million,", timeout.is_some())?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let delta = delta.map_err(fault)?;
+        let claimed = claimed.map_err(fault)?;
         Ok(Self {
-            claimed: claimed.map_err(fault)?,
+            claimed: claimed.map(|epsilon| Claim { epsilon, delta }),
             target: Target {
-                delta: delta.map_err(fault)?,
+                delta,
                 group: Group::new(arguments.group).map_err(fault)?,
             },
             alpha,
@@ -249,18 +282,6 @@ impl Asked {
 
 fn fault(error: impl Fault) -> Failure {
     Failure::new(&error)
-}
-
-fn check_file(file: &Path) -> Result<(), Failure> {
-    if file.is_file() {
-        return Ok(());
-    }
-    let reason = format!("{} is no file", file.display());
-    Err(Failure::invalid(
-        "file_missing",
-        &reason,
-        "name two files that are there and differ in one record",
-    ))
 }
 
 fn kinds(outcomes: &[Outcome]) -> BTreeMap<String, usize> {

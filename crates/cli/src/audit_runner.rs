@@ -1,27 +1,37 @@
 //! Runs a program many times, on one of two files each time, and says what every run came to.
 //!
 //! No shell is involved. Runs on the two files come in pairs whose order is drawn by a coin, so that a machine that
-//! becomes slower or warmer does so for both. Each run is a process group of its own, which is killed as a whole when its time is over.
+//! becomes slower or warmer does so for both. Each run is a process group of its own, which is killed as a whole when it has ended or its time is over.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use whit::core::{Bits, Entropy};
 use whit::{Failure, OsEntropy};
-use whit_audit::Outcome;
+use whit_audit::{End, Outcome, Printing};
 
-/// More than this of what a run prints is not read.
-const BYTES_MAX: u64 = 16 << 20;
+use crate::audit_neighbours::{Copy, Neighbours};
+use crate::audit_stop::{self, forget, kill_group};
+
+/// A batch may print so many MiB in a run.
+const BATCH_MIB: usize = 16;
+/// How many bytes are read at once.
+const PIECE: usize = 1 << 16;
 /// How much of what a failing program says on stderr is shown.
 const COMPLAINT_MAX: usize = 400;
-/// How long a process that has closed its output is left alone before it is looked at again.
+/// How long a process that has closed its output is left alone before it is looked at again. Most end at once.
 const POLL: Duration = Duration::from_millis(1);
+/// How long one that has not is left alone: it may end, and leave its output to a child.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How long the output of a process that has ended is waited for. All that it printed is there to be read; only who has left its group can still hold on to it.
+const DRAIN: Duration = Duration::from_secs(1);
 /// A line on the terminal this often.
 const LINE_EVERY: Duration = Duration::from_millis(200);
 
@@ -36,21 +46,21 @@ pub(crate) struct Program {
     pub(crate) jobs: usize,
 }
 
-/// How a process ended.
-enum End {
-    Exit(ExitStatus, Vec<u8>),
-    TimedOut,
+/// What one process came to.
+struct Ran {
+    end: End,
+    printed: Printing,
+    complaint: Printing,
 }
 
 impl Program {
     /// Runs it `runs` times on each file. What comes back is in the order of the runs.
     pub(crate) fn run_on(
         &self,
-        files: [&Path; 2],
+        neighbours: &Neighbours,
         runs: usize,
     ) -> Result<[Vec<Outcome>; 2], Failure> {
         let order = order(runs)?;
-        let names = names(files);
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let progress = Progress::new(2 * runs);
         let found: Mutex<Vec<Option<Vec<Outcome>>>> = Mutex::new(vec![None; 2 * runs]);
@@ -60,7 +70,7 @@ impl Program {
                 let Some(&(world, run)) = order.get(next.fetch_add(1, Ordering::Relaxed)) else {
                     return;
                 };
-                match self.once(files[world], &names) {
+                match neighbours.copy(world).and_then(|copy| self.once(&copy)) {
                     Ok(outcomes) => lock(&found)[world * runs + run] = Some(outcomes),
                     Err(error) => {
                         stop.store(true, Ordering::Relaxed);
@@ -84,54 +94,69 @@ impl Program {
         Ok([found, other].map(|world| world.into_iter().flatten().flatten().collect()))
     }
 
-    /// A first run on each file, which is not counted: a program that fails on both is a mistake of whoever asked, and is
-    /// told with its own words.
-    pub(crate) fn rehearse(&self, files: [&Path; 2]) -> Result<(), Failure> {
-        let mut complaints = Vec::new();
-        // Both files, whatever comes of the first: what a program leaves behind on its first run, it leaves behind for both.
-        for file in files {
-            let (end, complaint) = self.process(file, Stdio::piped())?;
-            if let End::Exit(status, _) = end
-                && !status.success()
-            {
-                complaints.push((status, complaint));
-            }
-        }
-        let [(status, complaint), _] = &complaints[..] else {
-            return Ok(());
+    /// A first run on each file, which is not counted. A program that fails on both in the same way, or prints nothing on either, is a mistake of whoever asked: it would be told apart by nothing, and
+    /// that would mean nothing. It is told with its own words.
+    pub(crate) fn rehearse(&self, neighbours: &Neighbours) -> Result<(), Failure> {
+        let run = |world| {
+            let copy = neighbours.copy(world)?;
+            self.process(&copy, Printing::default(), Stdio::piped())
         };
-        let complaint: String = complaint.chars().take(COMPLAINT_MAX).collect();
-        let reason = format!(
-            "the program fails on both files ({status}): {}",
-            complaint.trim()
-        );
-        Err(Failure::invalid(
-            "program_fails",
-            &reason,
-            "give a command that works on both files; a failure on one of them only is evidence, and is counted",
-        ))
+        // Both files, whatever comes of the first: what a program leaves behind on its first run, it leaves behind for both.
+        let [one, other] = [run(0), run(1)];
+        let (one, other) = (one?, other?);
+        if one.end != other.end {
+            return Ok(());
+        }
+        let words = String::from_utf8_lossy(one.complaint.beginning()).into_owned();
+        let words: String = words.trim().chars().take(COMPLAINT_MAX).collect();
+        let words = if words.is_empty() {
+            words
+        } else {
+            format!(": {words}")
+        };
+        let silent = |ran: &Ran| ran.printed.beginning().is_empty();
+        let (code, reason, suggestion) = match one.end {
+            End::Done if silent(&one) && silent(&other) => (
+                "program_silent",
+                format!("the program prints nothing on either file{words}"),
+                "let it print its answer, one number, to stdout, and a word where it has none; what goes to stderr or to a file is not looked at",
+            ),
+            End::Done => return Ok(()),
+            End::TimedOut => (
+                "program_out_of_time",
+                format!(
+                    "the program has not ended within {} s on either file{words}",
+                    self.timeout.as_secs_f64()
+                ),
+                "give a program that prints its answer and ends, or more seconds with --timeout",
+            ),
+            end => (
+                "program_fails",
+                format!("the program fails on both files ({end}){words}"),
+                "give a command that works on both files; a failure on one of them only, or failures that differ, are evidence, and are counted",
+            ),
+        };
+        Err(Failure::invalid(code, &reason, suggestion))
     }
 
-    fn once(&self, file: &Path, names: &[&str]) -> Result<Vec<Outcome>, Failure> {
-        let (end, _) = self.process(file, Stdio::null())?;
-        let printed = match (end, self.batch) {
-            (End::Exit(status, printed), _) if status.success() => printed,
-            (End::TimedOut, Some(lines)) => return Err(broken_batch("was out of time", lines)),
-            (End::Exit(status, _), Some(lines)) => {
-                return Err(broken_batch(&format!("failed ({status})"), lines));
-            }
-            (End::TimedOut, None) => return Ok(vec![Outcome::TimedOut]),
-            (End::Exit(status, _), None) => {
-                return Ok(vec![status.code().map_or(Outcome::Killed, Outcome::Failed)]);
-            }
-        };
-        let printed = String::from_utf8_lossy(&printed);
+    fn once(&self, copy: &Copy) -> Result<Vec<Outcome>, Failure> {
         let Some(lines) = self.batch else {
-            return Ok(vec![without_names(Outcome::printed(&printed), names)]);
+            let ran = self.process(copy, Printing::default(), Stdio::null())?;
+            return Ok(vec![ran.printed.outcome(ran.end)]);
+        };
+        let ran = self.process(copy, Printing::keeping(BATCH_MIB << 20), Stdio::null())?;
+        let printed = match ran.end {
+            End::Done if ran.printed.is_whole() => ran.printed.beginning(),
+            End::Done => {
+                let found = format!("printed more than {BATCH_MIB} MiB");
+                return Err(broken_batch(&found, lines));
+            }
+            End::TimedOut => return Err(broken_batch("was out of time", lines)),
+            end => return Err(broken_batch(&format!("failed ({end})"), lines)),
         };
         let outcomes: Vec<Outcome> = printed
-            .lines()
-            .map(|line| without_names(Outcome::printed(line), names))
+            .split_inclusive(|byte| *byte == b'\n')
+            .map(|line| Outcome::new(End::Done, line))
             .collect();
         if outcomes.len() == lines {
             Ok(outcomes)
@@ -141,16 +166,15 @@ impl Program {
         }
     }
 
-    /// Runs one process to its end, or to the end of its time.
-    fn process(&self, file: &Path, stderr: Stdio) -> Result<(End, String), Failure> {
+    /// Runs one process to its end, or to the end of its time, and reads what it prints.
+    fn process(&self, copy: &Copy, keep: Printing, stderr: Stdio) -> Result<Ran, Failure> {
         let deadline = Instant::now() + self.timeout;
-        let mut command = self.command(file)?;
+        let mut command = self.command(&copy.file)?;
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(stderr);
-        own_group(&mut command);
-        let mut child = command.spawn().map_err(|error| {
+        let mut child = audit_stop::start(&mut command).map_err(|error| {
             let name = self.words[0].to_string_lossy();
             let reason = format!("the program {name} cannot be started: {error}");
             Failure::invalid(
@@ -159,17 +183,18 @@ impl Program {
                 "give the program's name or path after --, as you would type it without a shell",
             )
         })?;
-        let printed = read(child.stdout.take());
-        let complaint = read(child.stderr.take());
-        let bytes = printed.recv_timeout(left(deadline));
-        let status = bytes.is_ok().then(|| wait(&mut child, deadline)).flatten();
-        let Some(status) = status else {
-            end_group(&mut child);
-            return Ok((End::TimedOut, String::new()));
-        };
-        let complaint = complaint.recv_timeout(left(deadline)).unwrap_or_default();
-        let complaint = String::from_utf8_lossy(&complaint).into_owned();
-        Ok((End::Exit(status, bytes.unwrap_or_default()), complaint))
+        let printed = Reader::new(child.stdout.take(), keep);
+        let complaint = Reader::new(child.stderr.take(), Printing::default());
+        let end = end(&mut child, deadline, &printed);
+        let mut printed = printed.finish();
+        // The name of its folder was drawn for this run alone: it says nothing of the file, and whoever prints it would never print the same twice.
+        let zeros = "0".repeat(copy.word.len());
+        printed.replace(copy.word.as_bytes(), zeros.as_bytes());
+        Ok(Ran {
+            end,
+            printed,
+            complaint: complaint.finish(),
+        })
     }
 
     fn command(&self, file: &Path) -> Result<Command, Failure> {
@@ -182,8 +207,8 @@ impl Program {
             } else if word.to_string_lossy().contains("{}") {
                 return Err(Failure::invalid(
                     "file_name",
-                    "the name of a file is no text, and stands inside an argument",
-                    "rename the file, or let {} be an argument of its own",
+                    "the name of the folder for temporary files is no text, and stands inside an argument",
+                    "name another folder in TMPDIR, or let {} be an argument of its own",
                 ));
             } else {
                 word.clone()
@@ -206,39 +231,20 @@ fn broken_batch(found: &str, lines: usize) -> Failure {
     )
 }
 
-/// The names of both files, with and without their folders, the longest first: one may be a part of another.
-fn names(files: [&Path; 2]) -> Vec<&str> {
-    let ends = files.map(|file| file.file_name().map(Path::new));
-    let mut names: Vec<&str> = files
-        .into_iter()
-        .chain(ends.into_iter().flatten())
-        .filter_map(Path::to_str)
-        .collect();
-    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
-    names
-}
-
-/// The files differ in their names too, which are nobody's record: a program that prints the name of its file is not told apart by it. Both files' names
-/// are taken out of the text of every run, whichever file it read, so that this is the same function of both worlds and brings none apart.
-fn without_names(outcome: Outcome, names: &[&str]) -> Outcome {
-    match outcome {
-        Outcome::Text(text) => {
-            let blank = |text: String, name: &&str| text.replace(name, "{}");
-            Outcome::Text(names.iter().fold(text, blank))
-        }
-        other => other,
-    }
-}
-
-/// Each run once on each file, in pairs, the order within a pair by a coin.
-fn order(runs: usize) -> Result<Vec<(usize, usize)>, Failure> {
-    let mut bits = OsEntropy::new().open().map_err(|_| {
+/// Coins of the operating system.
+pub(crate) fn coins() -> Result<<OsEntropy as Entropy>::Bits, Failure> {
+    OsEntropy::new().open().map_err(|_| {
         Failure::bug(
             "entropy",
             "the operating system gave no entropy",
             "try again",
         )
-    })?;
+    })
+}
+
+/// Each run once on each file, in pairs, the order within a pair by a coin.
+fn order(runs: usize) -> Result<Vec<(usize, usize)>, Failure> {
+    let mut bits = coins()?;
     let mut order = Vec::with_capacity(2 * runs);
     for run in 0..runs {
         let first = (bits.word() & 1) as usize;
@@ -256,47 +262,89 @@ fn left(deadline: Instant) -> Duration {
 }
 
 /// Reads to the end, on a thread of its own: a full pipe would stop the program.
-fn read(from: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
-    let (send, receive) = mpsc::channel();
-    if let Some(mut from) = from {
-        thread::spawn(move || {
-            let mut bytes = Vec::new();
-            // What cannot be read is as good as not printed.
-            let _ = from.by_ref().take(BYTES_MAX).read_to_end(&mut bytes);
-            let _ = io::copy(&mut from, &mut io::sink());
-            let _ = send.send(bytes);
-        });
-    }
-    receive
+struct Reader {
+    read: Arc<Mutex<Printing>>,
+    /// Nothing comes by this. It is closed with what is read.
+    closed: Receiver<()>,
 }
 
-/// Its status, unless its time is over first. What it started and left behind is ended with it.
-fn wait(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
-    #[cfg(unix)]
-    while !has_ended(child) {
-        if Instant::now() >= deadline {
-            return None;
+impl Reader {
+    fn new(from: Option<impl Read + Send + 'static>, keep: Printing) -> Self {
+        let (open, closed) = mpsc::channel();
+        let read = Arc::new(Mutex::new(keep));
+        if let Some(mut from) = from {
+            let read = Arc::clone(&read);
+            thread::spawn(move || {
+                let open: mpsc::Sender<()> = open;
+                let mut piece = vec![0; PIECE];
+                loop {
+                    match from.read(&mut piece) {
+                        Ok(0) => break lock(&read).close(),
+                        Ok(bytes) => lock(&read).add(&piece[..bytes]),
+                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                        // What cannot be read is as good as not printed, and what was before it may have been cut.
+                        Err(_) => break,
+                    }
+                }
+                drop(open);
+            });
         }
-        thread::sleep(POLL);
+        Self { read, closed }
     }
+
+    /// Is all read? Waits so long.
+    fn is_closed(&self, wait: Duration) -> bool {
+        self.closed.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected)
+    }
+
+    /// What was read of a process that has ended.
+    fn finish(self) -> Printing {
+        self.is_closed(DRAIN);
+        // Whoever still holds on to it is not listened to any more.
+        std::mem::take(&mut *lock(&self.read))
+    }
+}
+
+/// Waits for a process to end, but no longer than for its time, and ends what it started and left behind.
+fn end(child: &mut Child, deadline: Instant, printed: &Reader) -> End {
+    let mut closed = false;
+    let in_time = loop {
+        if has_ended(child) {
+            break true;
+        }
+        let left = left(deadline);
+        if left.is_zero() {
+            break false;
+        }
+        if closed {
+            thread::sleep(left.min(POLL));
+        } else {
+            closed = printed.is_closed(left.min(LOOK_EVERY));
+        }
+    };
     // Nobody has asked for its status yet, so that its number, and its group's, is still its own.
-    kill_group(child);
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
-            Ok(None) if Instant::now() < deadline => thread::sleep(POLL),
-            _ => return None,
-        }
+    kill_group(child.id());
+    forget(child);
+    if !in_time {
+        let _ = child.kill();
+    }
+    let status = child.wait();
+    match status {
+        Ok(status) if in_time => end_of(status),
+        _ => End::TimedOut,
     }
 }
 
-#[cfg(unix)]
-fn own_group(command: &mut Command) {
-    std::os::unix::process::CommandExt::process_group(command, 0);
+fn end_of(status: ExitStatus) -> End {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return End::Signal(signal);
+    }
+    match status.code() {
+        Some(0) => End::Done,
+        code => End::Exit(code.unwrap_or(-1)),
+    }
 }
-
-#[cfg(not(unix))]
-fn own_group(_: &mut Command) {}
 
 #[cfg(unix)]
 fn pid(child: &Child) -> Option<rustix::process::Pid> {
@@ -306,29 +354,16 @@ fn pid(child: &Child) -> Option<rustix::process::Pid> {
 
 /// Has it ended? Does not take its status, which would give its number free.
 #[cfg(unix)]
-fn has_ended(child: &Child) -> bool {
+fn has_ended(child: &mut Child) -> bool {
     use rustix::process::{WaitId, WaitIdOptions, waitid};
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    // Whoever cannot be asked is left to `try_wait`.
+    // Whoever cannot be asked is left to `wait`.
     pid(child).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), options), Ok(None)))
 }
 
-#[cfg(unix)]
-fn kill_group(child: &Child) {
-    if let Some(group) = pid(child) {
-        // If nobody is left to be ended, that is as well.
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    }
-}
-
 #[cfg(not(unix))]
-fn kill_group(_: &Child) {}
-
-/// Ends the process and, where there are groups, whatever it started.
-fn end_group(child: &mut Child) {
-    kill_group(child);
-    let _ = child.kill();
-    let _ = child.wait();
+fn has_ended(child: &mut Child) -> bool {
+    matches!(child.try_wait(), Ok(Some(_)))
 }
 
 /// How far the runs are, on stderr, if that is a terminal.

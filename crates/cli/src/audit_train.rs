@@ -4,22 +4,26 @@ use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use clap::Args;
+use whit::core::round;
 use whit::{Failure, OsEntropy};
 use whit_audit::{Alpha, Report, Row, Ruling};
-use whit_learn::audit::of_plan::{ClipBkd, claimed, white_box};
+use whit_learn::audit::of_plan::{ClipBkd, claimed, usual_trials, white_box};
 use whit_learn::data::{Audience, load_private};
 use whit_learn::{Plan, Recipe};
 
 use crate::Format;
-use crate::audit::write_report;
+use crate::audit::{REPORT_NOT_WRITTEN, write_report};
+use crate::pate_result::tried;
 use crate::train_plan::{Asked, Read, find, read};
 
 /// Attacks a plan of `whit train`, and compares what is found with its epsilon.
 ///
-/// A white-box canary doubts the plan's own sampler, clip and noise, and needs no data. ClipBKD trains the plan's network on its data many times, with and
+/// A white-box canary doubts the plan's own sampler, clip and noise, and needs no data. Under Poisson samples, and where everybody takes part, one run is many trials; under other samplers it is one, and
+/// there are fewer. ClipBKD trains the plan's network on its data many times, with and
 /// without a poisoned example, and tells the final models apart: with --trainings. Both give lower bounds that assume nothing; one above the claimed epsilon
 /// refutes the claim, and then the exit code is 3.
 ///
@@ -31,9 +35,9 @@ pub(crate) struct Arguments {
     /// The plan, as whit train reads it
     #[arg(value_name = "PLAN.toml")]
     plan: PathBuf,
-    /// Trials of the canary in each world, half of which choose the event
-    #[arg(long, value_name = "N", default_value_t = 200_000)]
-    trials: usize,
+    /// Trials of the canary in each world, half of which choose the event; 200,000 if not given, or what takes a minute or so
+    #[arg(long, value_name = "N")]
+    trials: Option<usize>,
     /// Trainings of ClipBKD in each world, half of which choose the threshold; without, no data are read
     #[arg(long, value_name = "N")]
     trainings: Option<usize>,
@@ -59,7 +63,7 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   whit audit train plan.toml
-      The canary alone: seconds, and no data.
+      The canary alone: a minute at most or so, and no data.
   whit audit train plan.toml --trainings 1000 --report audit.html
       ClipBKD as well, with 1,000 trainings of each world, and a page with plots.";
 
@@ -74,9 +78,31 @@ pub(crate) fn run(arguments: &Arguments, format: Format) -> Result<(String, Ruli
     let plan = recipe.plan()?;
     let claim = claimed(&plan)?;
     let attacks = 1 + usize::from(arguments.trainings.is_some());
-    let alpha = Alpha::new(1.0 - arguments.confidence).and_then(|alpha| alpha.split(attacks));
+    // Rounded down, so that the confidence is at least what was asked for.
+    let alpha = round::sub_down(1.0, arguments.confidence);
+    let alpha = Alpha::new(alpha).and_then(|alpha| alpha.split(attacks));
     let alpha = alpha.map_err(whit_learn::Error::from)?;
-    let found = white_box(&plan, arguments.trials, alpha, &mut OsEntropy::new())?;
+    if arguments
+        .trainings
+        .is_some_and(|trainings| !(2..=TRAININGS_MAX).contains(&trainings))
+    {
+        return Err(Failure::invalid(
+            "trainings",
+            "the number of trainings is below 2 or above 2^24",
+            "give a number such as --trainings 1000",
+        ));
+    }
+    // Before the work, which would be lost with it.
+    if let Some(path) = &arguments.report {
+        tried(path, REPORT_NOT_WRITTEN)?;
+    }
+    let trials = arguments.trials.map_or_else(|| usual_trials(&plan), Ok)?;
+    let bar = Bar::new("trial", trials);
+    let found = white_box(&plan, trials, alpha, &mut OsEntropy::new(), |done| {
+        bar.show(done)
+    });
+    bar.wipe();
+    let found = found?;
     let mut rows = vec![Row::of_bound("white-box canary", &found, Some(claim))];
     if let Some(trainings) = arguments.trainings {
         let found = clip_bkd(arguments, (&*recipe, &plan), trainings, alpha)?;
@@ -129,23 +155,59 @@ fn clip_bkd(
         threads: arguments.threads.unwrap_or(cores),
     };
     let (total, done) = (trainings * (attack.groups.len() + 1), AtomicUsize::new(0));
-    let (terminal, started) = (io::stderr().is_terminal(), Instant::now());
-    let after = |more: usize| {
-        let done = done.fetch_add(more, Ordering::Relaxed) + more;
-        if terminal {
-            let left = started.elapsed().as_secs_f64() / done as f64 * (total - done) as f64;
+    let bar = Bar::new("training", total);
+    let after = |more: usize| bar.show(done.fetch_add(more, Ordering::Relaxed) + more);
+    let found = attack.run((recipe, plan), data, alpha, OsEntropy::new, after);
+    bar.wipe();
+    Ok(found?)
+}
+
+/// More are not kept in memory until the threshold is chosen.
+const TRAININGS_MAX: usize = 1 << 24;
+
+/// A line on the terminal this often.
+const LINE_EVERY: Duration = Duration::from_millis(200);
+
+/// How far an attack is, on stderr, if that is a terminal.
+struct Bar {
+    of: &'static str,
+    total: usize,
+    started: Instant,
+    shown: Mutex<Option<Instant>>,
+    terminal: bool,
+}
+
+impl Bar {
+    fn new(of: &'static str, total: usize) -> Self {
+        Self {
+            of,
+            total,
+            started: Instant::now(),
+            shown: Mutex::new(None),
+            terminal: io::stderr().is_terminal(),
+        }
+    }
+
+    fn show(&self, done: usize) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.terminal && shown.is_none_or(|shown| shown.elapsed() >= LINE_EVERY) {
+            *shown = Some(Instant::now());
+            let (of, total) = (self.of, self.total);
+            let each = self.started.elapsed().as_secs_f64() / done.max(1) as f64;
+            let left = each * total.saturating_sub(done) as f64;
             // Talk that nobody hears is no reason to stop.
             let _ = write!(
                 io::stderr(),
-                "\r\x1b[Ktraining {done} of {total}, {left:.0} s left "
+                "\r\x1b[K{of} {done} of {total}, {left:.0} s left "
             );
         }
-    };
-    let found = attack.run((recipe, plan), data, alpha, OsEntropy::new, after);
-    if terminal {
-        let _ = write!(io::stderr(), "\r\x1b[K");
     }
-    Ok(found?)
+
+    fn wipe(&self) {
+        if self.terminal {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
 }
 
 fn table(report: &Report) -> String {
@@ -155,7 +217,7 @@ fn table(report: &Report) -> String {
             row.attack().to_owned(),
             format!(
                 "epsilon at least {:.3} at delta {:e}, of {:.3} claimed: {}",
-                row.epsilon_lower(),
+                row.measured(),
                 row.delta(),
                 row.claimed().unwrap_or(f64::NAN),
                 row.verdict()

@@ -82,6 +82,30 @@ pub(crate) fn protects(file: &Path, catalog: Option<&Path>) -> Result<Option<Cat
     in_one_of(candidates, file, None)
 }
 
+/// Refuses a private table as votes of teachers. Without a catalog nobody would be charged for its rows; with one, the table that teachers were trained on
+/// would be, for one teacher's change: and one unit more may be one teacher more, of whom the number is public, or a whole query.
+pub(crate) fn refuse_as_votes(file: &Path, catalog: Option<&Path>) -> Result<(), Failure> {
+    let passes = "give votes of teachers in a file that no catalog has as a private table, with --catalog and --table naming the private table that the teachers were trained on";
+    match protects(file, catalog)? {
+        Some(private) => Err(private.as_votes(file, passes)),
+        None => Ok(()),
+    }
+}
+
+impl Catalogued {
+    /// The file is no votes to be told of, or by; `passes` says what would be.
+    pub(crate) fn as_votes(&self, file: &Path, passes: &str) -> Failure {
+        Failure::refused(
+            "private_votes",
+            &format!(
+                "the file {file:?} is the private table {} of {:?}: these are rows of its units, and not votes of teachers that were trained on it",
+                self.table, self.place.path
+            ),
+            passes,
+        )
+    }
+}
+
 /// The first of these catalogs in which the file is a private table.
 fn in_one_of(
     candidates: Vec<PathBuf>,

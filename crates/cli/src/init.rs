@@ -21,6 +21,9 @@ pub(crate) struct Arguments {
     /// CSV files, each of which becomes a table
     #[arg(value_name = "FILE.csv", required = true)]
     files: Vec<PathBuf>,
+    /// The column that says whose a row is, in each file that has it; else it is yours to write into the catalog, which is refused without
+    #[arg(long, value_name = "COLUMN")]
+    unit: Option<String>,
     /// What the data set is called in its ledger; else as this folder is
     #[arg(long, value_name = "NAME")]
     dataset: Option<String>,
@@ -31,9 +34,10 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  whit init visits.csv
-  whit init visits.csv wards.csv --dataset hospital
-      The second may become public = true.";
+  whit init visits.csv --unit patient
+      All rows of one patient are protected together.
+  whit init visits.csv wards.csv --unit patient --dataset hospital
+      If wards.csv has no column patient, say in the catalog whose its rows are, or public = true.";
 
 pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failure> {
     let folder = arguments.output.parent().unwrap_or(Path::new(""));
@@ -50,19 +54,32 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         }
         let columns = header(path)?;
         by_commas(path, &columns)?;
+        are_names(path, &columns)?;
         files.push((name, columns));
+    }
+    let unit = arguments.unit.as_deref().map(str::trim);
+    if let Some(unit) = unit
+        && !files
+            .iter()
+            .any(|(_, columns)| columns.iter().any(|column| column == unit))
+    {
+        return Err(Failure::invalid(
+            "unknown_column",
+            &format!("no file has a column {unit:?}"),
+            "give --unit as it stands in the first line of a file, letter by letter",
+        ));
     }
     let dataset = match arguments.dataset {
         Some(name) => name,
         None => folder_name(folder),
     };
-    let text = catalog::draft(&dataset, &files)?;
+    let text = catalog::draft(&dataset, &files, unit)?;
     write_new(&arguments.output, &text)?;
     let path = arguments.output.display();
     match format {
         Format::Json => Ok(json!({ "catalog": path.to_string() }).to_string()),
         Format::Table => Ok(format!(
-            "wrote {path}\nNow say in it whose the rows are (unit) and what the columns hold; then run whit check."
+            "wrote {path}\nNow say in it whose the rows are (`unit`, in each table that has none yet) and what the columns hold; then run whit check."
         )),
     }
 }
@@ -72,10 +89,25 @@ fn by_commas(path: &Path, columns: &[String]) -> Result<(), Failure> {
     match columns {
         [all] if all.contains([';', '|']) => Err(Failure::invalid(
             "not_by_commas",
-            &format!("the first line of {path:?} names one column, {all:?}: are there several?"),
+            &format!(
+                "the first line of {path:?} is one name with ; or | in it: are there several?"
+            ),
             "separate columns by commas, as in patient,ward,cost; quote cells that hold commas",
         )),
         _ => Ok(()),
+    }
+}
+
+/// A file without a first line of names has somebody's row there, which must not become part of a catalog.
+fn are_names(path: &Path, columns: &[String]) -> Result<(), Failure> {
+    let is_number = |name: &String| name.trim().parse::<f64>().is_ok_and(f64::is_finite);
+    match columns.iter().any(is_number) {
+        true => Err(Failure::invalid(
+            "no_names",
+            &format!("the first line of {path:?} holds numbers where names of columns should be"),
+            "put a line with the names of the columns before the rows; call none of them a number",
+        )),
+        false => Ok(()),
     }
 }
 

@@ -6,9 +6,12 @@
 mod account;
 mod account_plot;
 mod audit;
+mod audit_cases;
 mod audit_command;
+mod audit_neighbours;
 mod audit_runner;
 mod audit_self;
+mod audit_stop;
 mod audit_train;
 mod budget;
 mod catalogued;
@@ -21,12 +24,14 @@ mod ledger;
 mod outcome;
 mod pate;
 mod pate_aggregate;
+mod pate_choice;
 mod pate_plan;
 mod pate_plot;
 mod pate_result;
 mod pate_train;
 mod place;
 mod plot;
+mod predict;
 mod progress;
 mod query;
 mod sheet;
@@ -38,7 +43,9 @@ mod train_plan;
 mod train_plot;
 mod train_result;
 mod train_search;
+mod train_stop;
 mod train_watch;
+mod train_words;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -61,7 +68,7 @@ struct Arguments {
     #[command(subcommand)]
     command: Command,
 
-    /// How to print: a table for people, JSON for programs, failures included, or CSV for the rows of a query
+    /// How to print: a table for people, JSON for programs, failures included, or CSV for the rows of a query or of predictions
     #[arg(long, global = true, value_enum, default_value_t = Print::Table)]
     format: Print,
 }
@@ -86,6 +93,8 @@ Examples:
       What many noisy answers cost together.
   whit train plan.toml --dry-run
       What training a model would cost; without --dry-run, the model.
+  whit predict plan --data new.csv
+      What the model says of other rows.
   whit pate plan --epsilon 2 --delta 1e-5 --queries 640
       Noise for the votes of teachers; whit pate aggregate turns votes into labels.
   whit audit self --quick
@@ -96,7 +105,10 @@ Exit codes:
   1  invalid input or usage
   2  refused by a rule
   3  the budget is exhausted, or an audit refuted a claim
-  4  an error inside this program, or damaged files";
+  4  an error inside this program, or damaged files
+  130, 143  ended by Ctrl-C or SIGTERM. Training that says that it was stopped is kept, and goes on by
+            the same command; where nothing is said it goes on after what was kept last, and a search
+            or a classical model is lost with what was paid for it";
 
 #[derive(Subcommand)]
 enum Command {
@@ -109,6 +121,7 @@ enum Command {
     Explain(explain::Arguments),
     Account(account::Arguments),
     Train(train::Arguments),
+    Predict(predict::Arguments),
     Pate(pate::Arguments),
     Audit(audit::Arguments),
 }
@@ -120,7 +133,7 @@ pub(crate) enum Print {
     Table,
     /// For programs: one object on one line
     Json,
-    /// For spreadsheets: a header and rows, and ' before text that looks like a formula; only for answers of whit query
+    /// For spreadsheets: a header and rows, and ' before text that looks like a formula; only for whit query and whit predict
     Csv,
 }
 
@@ -132,7 +145,7 @@ impl Print {
             Self::Json => Ok(Format::Json),
             Self::Csv => Err(Failure::invalid(
                 "usage",
-                "only the rows of an answer to whit query are printed as CSV",
+                "only the rows of whit query and whit predict are printed as CSV",
                 "use --format table or --format json",
             )),
         }
@@ -162,8 +175,9 @@ fn main() -> ExitCode {
     // Cases and their answers are JSON, whatever the format of the rest.
     let cases = |argument: &OsString| argument.to_string_lossy().starts_with("--json");
     let for_programs = format == Format::Json || arguments.iter().any(cases);
-    let (mut unanswered, mut violated) = (false, false);
-    let mut outcome = outcome::guard(|| run(arguments, &mut unanswered, &mut violated));
+    let (mut unanswered, mut violated, mut ended_by) = (false, false, None);
+    let mut outcome =
+        outcome::guard(|| run(arguments, &mut unanswered, &mut violated, &mut ended_by));
     if !for_programs {
         outcome = for_eyes(outcome);
     }
@@ -176,6 +190,8 @@ fn main() -> ExitCode {
     } else if violated {
         // An audit that refutes a claim has an answer, and is no success.
         ExitCode::from(3)
+    } else if let Some(signal) = ended_by {
+        ExitCode::from(signal.exit_code())
     } else {
         code
     }
@@ -199,11 +215,13 @@ fn for_eyes(outcome: Result<String, Failure>) -> Result<String, Failure> {
         .map_err(clean)
 }
 
-/// The text for stdout; `unanswered` is set if a part of what was asked has no answer, `violated` if an audit refuted a claim.
+/// The text for stdout; `unanswered` is set if a part of what was asked has no answer, `violated` if an audit refuted a claim, `ended_by` if
+/// training was stopped.
 fn run(
     arguments: Vec<OsString>,
     unanswered: &mut bool,
     violated: &mut bool,
+    ended_by: &mut Option<train_stop::Signal>,
 ) -> Result<String, Failure> {
     match Arguments::try_parse_from(arguments) {
         Ok(Arguments { command, format }) => match command {
@@ -215,7 +233,8 @@ fn run(
             Command::Stats(arguments) => stats::run(arguments, format.format()?),
             Command::Explain(arguments) => explain::run(arguments, format.format()?),
             Command::Account(arguments) => account::run(arguments, format.format()?, unanswered),
-            Command::Train(arguments) => train::run(arguments, format.format()?),
+            Command::Train(arguments) => train::run(arguments, format.format()?, ended_by),
+            Command::Predict(arguments) => predict::run(arguments, format),
             Command::Pate(arguments) => pate::run(arguments, format.format()?),
             Command::Audit(arguments) => audit::run(arguments, format.format()?, violated),
         },

@@ -37,6 +37,8 @@ pub(crate) fn guard(work: impl FnOnce() -> Result<String, Failure>) -> Result<St
 /// Prints an answer or a failure, and says how to exit.
 pub(crate) fn show(outcome: Result<String, Failure>, format: Format) -> ExitCode {
     let (written, code) = match (outcome, format) {
+        // Whoever has no data has said all on stderr.
+        (Ok(text), _) if text.is_empty() => (Ok(()), 0),
         (Ok(text), _) => (write(io::stdout(), &text), 0),
         (Err(failure), Format::Json) => (write(io::stdout(), &json(&failure)), exit_code(&failure)),
         (Err(failure), Format::Table) => {

@@ -10,7 +10,7 @@ use crate::{Format, pate_aggregate, pate_plan, pate_train};
 /// Split private data into parts and train a teacher on each, as you like and without noise: one example reaches one teacher. Let all of them label public
 /// examples. What leaves is the class with most votes, with noise, and with a threshold only where the teachers agree; a student that learns from these labels is as private as they are.
 ///
-/// `whit pate plan` finds noise and threshold for an epsilon, on simulated or public votes. `whit pate train` does all of it from a plan: it deals private data out, trains teachers, and a student from what they tell. `whit pate aggregate` turns the votes
+/// `whit pate plan` finds noise and threshold for an epsilon, on simulated or public votes, or by private ones for a price. `whit pate train` does all of it from a plan: it deals private data out, trains teachers, and a student from what they tell. `whit pate aggregate` turns the votes
 /// of your own teachers into labels.
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -21,14 +21,14 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Aggregate(Box<pate_aggregate::Arguments>),
-    Plan(pate_plan::Arguments),
+    Plan(Box<pate_plan::Arguments>),
     Train(Box<pate_train::Arguments>),
 }
 
 pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failure> {
     match arguments.command {
         Command::Aggregate(arguments) => pate_aggregate::run(*arguments, format),
-        Command::Plan(arguments) => pate_plan::run(arguments, format),
+        Command::Plan(arguments) => pate_plan::run(&arguments, format),
         Command::Train(arguments) => pate_train::run(&arguments, format),
     }
 }

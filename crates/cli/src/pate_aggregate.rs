@@ -1,5 +1,6 @@
 //! `whit pate aggregate`: from votes to labels.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -12,10 +13,10 @@ use whit_learn::pate::{
 use whit_learn::{Payment, Uncharged};
 
 use crate::account::number;
-use crate::catalogued::uncharged;
-use crate::pate_result::{Finished, Paid};
+use crate::catalogued::{refuse_as_votes, uncharged};
+use crate::pate_result::{Finished, LABELS_UNWRITABLE, Paid, owner_alone, tried};
 use crate::place::Place;
-use crate::{Format, pate_plot};
+use crate::{Format, pate_plot, plot, sheet};
 
 /// Turns the votes of teachers into labels, with noise (Confident-GNMax; GNMax without a threshold).
 ///
@@ -26,7 +27,7 @@ use crate::{Format, pate_plot};
 /// --queries are asked, until --answers-max were answered. All these numbers are public: choose them before you look at votes, with `whit pate plan`.
 ///
 /// The guarantee is fixed by these numbers alone, and holds whatever the votes: one teacher more or less sure, replaced, or trained on another example, changes what is told by no more. It is charged before anything is
-/// told, if --catalog and --table name a private table whose units went to one teacher each.
+/// told, if --catalog and --table name a private table whose units went to one teacher each. A file that is itself a private table of a catalog holds no votes of teachers, and is refused.
 ///
 /// With --owner it also shows what the run cost at these votes, as the papers count it. Those numbers are private themselves: they are computed from the votes without noise. They are no guarantee
 /// either. To publish one, add --sanitise: it gets noise of its own, which is priced, and comes with an interval.
@@ -99,7 +100,7 @@ pub(crate) struct Arguments {
         requires = "sanitise"
     )]
     sanitise_sigma: String,
-    /// Write the labels to a CSV file, too
+    /// Write the labels to a CSV file, too. Tried before anything is paid; if it cannot be written later, the labels are still printed
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The catalog whose ledger pays; with --table
@@ -160,6 +161,7 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
             "add --owner, or leave --accounting out",
         ));
     }
+    owner_alone(("--owner", arguments.owner), arguments.analyst.as_deref())?;
     if arguments.catalog.is_none() {
         for (option, given) in [
             ("--ledger", arguments.ledger.is_some()),
@@ -185,6 +187,7 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
             "give --classes, which is public",
         ));
     }
+    refuse_as_votes(&arguments.votes, arguments.catalog.as_deref())?;
     let votes = Votes::read(&arguments.votes, arguments.layout.layout(), declared)?;
     // Numbers of classes and teachers are public; see the help.
     let shape = votes.as_ref().expose();
@@ -192,6 +195,14 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
     let teachers = shape.teachers();
     let aggregation = Aggregation::new(&terms)?;
     aggregation.check(shape).map_err(whit_learn::Error::from)?;
+    // What cannot be written is noticed before it is paid.
+    if let Some(path) = &arguments.plot {
+        plot::ending(path)?;
+        tried(path, "plot_unwritable")?;
+    }
+    if let Some(path) = &arguments.out {
+        tried(path, LABELS_UNWRITABLE)?;
+    }
     let (outcome, paid) = tell(&arguments, &aggregation, &votes)?;
     let accounting = match arguments.accounting {
         AccountingWord::Realised => Accounting::Realised,
@@ -201,9 +212,6 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
     let seen: Option<Owner> = arguments
         .owner
         .then(|| owner::owner(aggregation.terms(), &votes, &outcome, accounting).expose());
-    if let (Some(path), Some(seen)) = (&arguments.plot, &seen) {
-        pate_plot::consensus(path, &seen.consensus)?;
-    }
     let finished = Finished {
         aggregation: &aggregation,
         teachers,
@@ -212,10 +220,27 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         owner: seen.as_ref().map(|seen| (seen, accounting)),
         paid: paid.as_ref(),
     };
-    if let Some(path) = &arguments.out {
-        finished.write(path)?;
+    let drawn = match (&arguments.plot, &seen) {
+        (Some(path), Some(seen)) => pate_plot::consensus(path, &seen.consensus),
+        _ => Ok(()),
+    };
+    let written = match &arguments.out {
+        Some(path) => finished.write(path),
+        None => Ok(()),
+    };
+    let text = finished.show(format);
+    match drawn.and(written) {
+        Ok(()) => Ok(text),
+        Err(failure) => {
+            // What was told is spent, and would be lost with the file. If nobody reads this either, the failure says all there is to say.
+            let text = match format {
+                Format::Table => sheet::printable_lines(&text),
+                Format::Json => text,
+            };
+            let _ = writeln!(io::stdout(), "{}", text.trim_end());
+            Err(failure)
+        }
     }
-    Ok(finished.show(format))
 }
 
 fn terms(arguments: &Arguments) -> Result<Terms, Failure> {

@@ -1,5 +1,7 @@
 //! What is shown of an aggregation, and what is written.
 
+use std::fs::OpenOptions;
+use std::io;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -30,6 +32,48 @@ pub(crate) struct Finished<'a> {
     pub(crate) paid: Option<&'a Paid>,
 }
 
+/// What an option shows or keeps is computed from the votes without noise, or is the votes, and is the owner's; whoever asks as an analyst is somebody else, whose budget is counted.
+pub(crate) fn owner_alone(
+    (option, given): (&str, bool),
+    analyst: Option<&str>,
+) -> Result<(), Failure> {
+    if given && analyst.is_some() {
+        return Err(Failure::refused(
+            "owner_and_analyst",
+            &format!(
+                "{option} is for the owner, who may see the votes without noise, and an analyst is charged for what noise leaves"
+            ),
+            &format!(
+                "leave out {option}, or leave out --analyst and keep what comes of it to yourself"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Tries whether a file can be written, before anything is paid or told, and leaves it as it was.
+#[expect(clippy::disallowed_methods, reason = "a door writes files")]
+pub(crate) fn tried(path: &Path, code: &'static str) -> Result<(), Failure> {
+    let was_there = path.symlink_metadata().is_ok();
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    let left = opened.and_then(|_| match was_there {
+        true => Ok(()),
+        false => std::fs::remove_file(path),
+    });
+    left.map_err(|error| unwritable(path, code, &error))
+}
+
+/// The code of labels that cannot be written.
+pub(crate) const LABELS_UNWRITABLE: &str = "labels_unwritable";
+
+fn unwritable(path: &Path, code: &'static str, error: &io::Error) -> Failure {
+    Failure::invalid(
+        code,
+        &format!("{} cannot be written: {error}", path.display()),
+        "name a file in a folder that exists and that you may write to",
+    )
+}
+
 /// Labels in a line.
 const LABELS: usize = 20;
 /// The longest bar.
@@ -45,13 +89,7 @@ impl Finished<'_> {
                 text += &format!("{query},{label}\n");
             }
         }
-        std::fs::write(path, text).map_err(|error| {
-            Failure::invalid(
-                "labels_unwritable",
-                &format!("the labels could not be written: {error}"),
-                "name a file in a folder that exists and that you may write to; what was told is spent",
-            )
-        })
+        std::fs::write(path, text).map_err(|error| unwritable(path, LABELS_UNWRITABLE, &error))
     }
 
     pub(crate) fn show(&self, format: Format) -> String {
@@ -72,6 +110,8 @@ impl Finished<'_> {
     fn json(&self) -> Value {
         let terms = self.aggregation.terms();
         let sanitised = self.outcome.sanitised;
+        // A published cost is no Gaussian: whoever composed by the rest alone would charge too little.
+        let mu = terms.sanitise.is_none().then(|| self.aggregation.mu());
         let mut all = json!({
             "answered": self.outcome.answered(),
             "labels": self.outcome.labels,
@@ -79,7 +119,7 @@ impl Finished<'_> {
             "epsilon_guaranteed": self.aggregation.epsilon(),
             "epsilon_sanitised": sanitised.map(|told| told.epsilon),
             "delta": terms.delta,
-            "mu": self.aggregation.mu(),
+            "mu": mu,
             "relation": terms.neighbours,
             "tested": self.outcome.tested,
             "queries": terms.queries,
@@ -94,7 +134,8 @@ impl Finished<'_> {
             all["order"] = json!(owner.published.order);
             all["epsilon_tight"] = json!(owner.tight.epsilon);
             all["order_tight"] = json!(owner.tight.order);
-            all["order_independent"] = json!(owner.independent.order);
+            all["epsilon_worst_case"] = json!(owner.independent.epsilon);
+            all["order_worst_case"] = json!(owner.independent.order);
             all["expected_answered"] = json!(owner.expected_answered);
             all["answers_counted"] = json!(owner.answers);
             all["accounting"] = json!(word(accounting));
@@ -155,6 +196,10 @@ impl Finished<'_> {
                 ),
             );
         }
+        if self.paid.is_none() {
+            let text = "no ledger: nobody counts this run but you, and the same command again asks anew and costs as much again";
+            line("charge", text.into());
+        }
         if let Some(paid) = self.paid {
             lines.extend(charged(&paid.charge, false));
             lines.extend(query::left(&paid.remaining, &paid.dataset));
@@ -202,7 +247,10 @@ pub(crate) fn private_part(owner: &Owner, accounting: Accounting) -> String {
         ),
         line(
             "expected answers",
-            format!("{:.2}", owner.expected_answered),
+            format!(
+                "{:.2}, as tables of papers count: of all queries, whatever the cap",
+                owner.expected_answered
+            ),
         ),
     ];
     let most = owner.consensus.iter().copied().max().unwrap_or(0).max(1) as f64;

@@ -11,16 +11,18 @@ use whit::session::{Desk, Quoted, Taught, TeachOrder, quote_teaching_unopened, r
 use whit::{Failure, OsEntropy};
 use whit_learn::checkpoint::Place;
 use whit_learn::data::{Audience, load_private, survey};
-use whit_learn::pate::ballots::FOLDER;
+use whit_learn::pate::ballots::{self, Afterwards};
+use whit_learn::pate::recipe::RESULTS;
 use whit_learn::pate::{Accounting, Aggregation, EnsembleRecipe, Outcome, Owner, Room, owner};
 use whit_learn::{Payer, Payment, Uncharged};
 
 use crate::account::{plain, up};
 use crate::catalogued::Catalogued;
-use crate::pate_result::{Paid, private_part};
+use crate::pate_result::{Paid, owner_alone, private_part};
+use crate::sheet::quoted;
 use crate::train::room as room_left;
 use crate::train_plan::{Asked, check_public, find, parse};
-use crate::train_result::{charged, write_file};
+use crate::train_result::{charged, write_whole};
 use crate::{Format, query, table};
 
 /// Trains teachers on parts of private data, and a student from what they tell.
@@ -31,8 +33,8 @@ use crate::{Format, query, table};
 /// The guarantee is fixed by the numbers of [aggregator] alone. With rule = "hash", which is usual, it is about one example, or one unit of a catalog, that is added or removed; with rule = "place" about one row that is replaced. If the data are a private table of a
 /// catalog, its ledger is charged before a row is read.
 ///
-/// The folder gets labels.csv (what was told), student.csv (what the student says of every public example), student.safetensors and card.md; all of these are as private as the guarantee says. It also gets the folder teachers.private, with the votes of each teacher as they
-/// are: those are for nobody's eyes, and can be removed at the end. The same command goes on where it was stopped: teachers that have voted are not trained again, labels that were told are told again, and nothing is paid twice.
+/// The folder gets labels.csv (what was told), student.csv (what the student says of every public example), student.safetensors and card.md; all of these are as private as the guarantee says. While teachers are trained it also has a folder that begins with teachers- and ends in .private, with the votes of each teacher as they
+/// are: those are for nobody's eyes, and are removed once the labels are kept. The same command goes on where it was stopped: teachers that have voted are not trained again, labels that were told are told again, and nothing is paid twice.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -47,9 +49,12 @@ pub(crate) struct Arguments {
     /// How many teachers are trained at the same time; else as many as there are processors
     #[arg(long, value_name = "NUMBER")]
     threads: Option<NonZeroUsize>,
-    /// Show what is private, too: what the run cost at these votes, and how far the teachers agree
+    /// Show what is private, too: what the run cost at these votes, and how far the teachers agree. In the run in which they vote, and not to an analyst
     #[arg(long)]
     owner: bool,
+    /// Keep the votes of each teacher, as they are, in the folder teachers-….private when the labels are kept. They are private, no noise hides anything in them, and they are not for an analyst
+    #[arg(long)]
+    keep_votes: bool,
     /// The catalog of the data; else whit.toml in the folder of the data or above it
     #[arg(long, value_name = "WHIT.TOML")]
     catalog: Option<PathBuf>,
@@ -100,6 +105,12 @@ pub(crate) fn run(arguments: &Arguments, format: Format) -> Result<String, Failu
         &arguments.plan,
         "[data], [public], [teachers], [aggregator] and [student] as in the example of whit pate train --help",
     )?;
+    for shown in [
+        ("--owner", arguments.owner),
+        ("--keep-votes", arguments.keep_votes),
+    ] {
+        owner_alone(shown, arguments.analyst.as_deref())?;
+    }
     let folder = arguments.plan.parent().unwrap_or(Path::new(""));
     let asked = Asked {
         catalog: arguments.catalog.as_deref(),
@@ -131,16 +142,40 @@ pub(crate) fn run(arguments: &Arguments, format: Format) -> Result<String, Failu
         Some(found) => job.charged(found, &room)?,
         None => job.uncharged(&aggregation, &room)?,
     };
+    // How long a student learns tells of public examples and of labels that were told.
+    let is_terminal = io::stderr().is_terminal();
+    if is_terminal {
+        // Talk that nobody hears is no reason to stop.
+        let _ = write!(
+            io::stderr(),
+            "\r\x1b[K{} labels are told and kept; a student learns from them (stopped here, the same command goes on from the labels) ",
+            told.outcome.answered()
+        );
+    }
     let student = told.recipe.teach(&room, &told.outcome, job.threads)?;
     let accuracy = room.accuracy(&*student, job.threads)?;
+    if is_terminal {
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
     let done = Done {
         told: &told,
         accuracy,
         held_out: room.held_out(),
         out: &job.out,
         owner: told.owner.as_ref().filter(|_| arguments.owner),
+        votes: job.afterwards(),
     };
+    if arguments.owner && told.owner.is_none() {
+        // Talk that nobody hears is no reason to stop.
+        let _ = writeln!(
+            io::stderr(),
+            "The labels were told before. What they cost at these votes is shown by the run in which teachers vote, and by no later one."
+        );
+    }
     let says = room.says(&*student, job.threads)?;
+    // Another run may have written there since this one began.
+    let run = told.recipe.run(&told.aggregation);
+    Place::is_own_with(&job.out, &run, &RESULTS).map_err(whit_learn::Error::from)?;
     let notes = BTreeMap::from([("privacy".to_owned(), done.guarantee())]);
     done.write(&says, room.safetensors(&*student, &notes))?;
     Ok(done.show(format))
@@ -173,6 +208,20 @@ impl Job<'_> {
             recipe: self.recipe,
             analyst: self.arguments.analyst.as_deref(),
             folder: self.folder,
+            votes: self.afterwards(),
+        }
+    }
+
+    fn bar(&self) -> Bar {
+        let analyst = self.arguments.analyst.as_deref();
+        let count = self.recipe.teachers.count;
+        Bar::new(count, analyst, io::stderr().is_terminal())
+    }
+
+    fn afterwards(&self) -> Afterwards {
+        match self.arguments.keep_votes {
+            true => Afterwards::Keep,
+            false => Afterwards::Remove,
         }
     }
 
@@ -226,7 +275,7 @@ impl Job<'_> {
             rehearse_teaching(&place.catalog, &place.folder, &order, room, &desk)?;
         }
         let session = place.open()?;
-        let bar = Bar::new(self.recipe.teachers.count);
+        let bar = self.bar();
         let taught = session.teach(
             &order,
             room,
@@ -267,14 +316,15 @@ impl Job<'_> {
         let shape = survey(&self.recipe.data, self.folder).map_err(whit_learn::Error::from)?;
         room.check(&shape)?;
         let run = self.recipe.run(aggregation);
-        Place::is_own(&self.out, &run).map_err(whit_learn::Error::from)?;
+        Place::is_own_with(&self.out, &run, &RESULTS).map_err(whit_learn::Error::from)?;
         let resumed = Place::is_begun(&self.out, &run);
-        let place = Place::make(&self.out, run).map_err(whit_learn::Error::from)?;
+        let place = Place::make(&self.out, run.clone());
+        let mut place = place.map_err(whit_learn::Error::from)?;
         if !resumed {
             let payment = Payment::uncharged(aggregation, Uncharged);
-            place.start(payment, Vec::new())?;
+            aggregation.start_in(&place, payment, room.fingerprint())?;
         }
-        let (told, payer) = aggregation.told_in(&place)?;
+        let (told, payer) = aggregation.told_in(&place, room.fingerprint())?;
         if payer != Payer::Nobody {
             return Err(Failure::refused(
                 "other_run",
@@ -288,19 +338,23 @@ impl Job<'_> {
                 // What does not fit is told to the owner alone: see the documents of `data`.
                 let data = load_private(&self.recipe.data, self.folder, Audience::Owner);
                 let data = data.map_err(whit_learn::Error::from)?;
-                let bar = Bar::new(self.recipe.teachers.count);
+                let bar = self.bar();
                 let after = |done: usize| bar.show(done);
                 let votes = self
                     .recipe
                     .votes(room, &data, Some(&self.out), self.threads, &after);
                 bar.wipe();
                 let votes = votes?;
-                let outcome = aggregation.run_in(&place, &votes, &mut OsEntropy::new())?;
+                let public = room.fingerprint();
+                let outcome =
+                    aggregation.run_in(&mut place, public, &votes, &mut OsEntropy::new())?;
                 let accounting = Accounting::Realised;
                 let seen = owner::owner(aggregation.terms(), &votes, &outcome, accounting);
                 (outcome, Some(seen.expose()))
             }
         };
+        let settled = self.afterwards().settle(&self.out, &run);
+        settled.map_err(whit_learn::Error::from)?;
         Ok(Told {
             outcome,
             owner,
@@ -312,22 +366,20 @@ impl Job<'_> {
     }
 }
 
-/// How many teachers have voted, on a terminal.
+/// Hears how many teachers have voted. How fast they come tells how large their parts are, so that it is for the owner alone, on a terminal.
 struct Bar {
     count: usize,
-    terminal: bool,
+    hears: bool,
 }
 
 impl Bar {
-    fn new(count: usize) -> Self {
-        Self {
-            count,
-            terminal: io::stderr().is_terminal(),
-        }
+    fn new(count: usize, analyst: Option<&str>, is_terminal: bool) -> Self {
+        let hears = is_terminal && analyst.is_none();
+        Self { count, hears }
     }
 
     fn show(&self, done: usize) {
-        if self.terminal {
+        if self.hears {
             // Talk that nobody hears is no reason to stop.
             let _ = write!(
                 io::stderr(),
@@ -338,7 +390,7 @@ impl Bar {
     }
 
     fn wipe(&self) {
-        if self.terminal {
+        if self.hears {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }
@@ -365,6 +417,7 @@ struct Done<'a> {
     held_out: usize,
     out: &'a Path,
     owner: Option<&'a Owner>,
+    votes: Afterwards,
 }
 
 impl Done<'_> {
@@ -377,7 +430,7 @@ impl Done<'_> {
             outcome, recipe, ..
         } = self.told;
         let name = |class: usize| match recipe.data.classes.as_ref().and_then(|all| all.names()) {
-            Some(names) => names.get(class).cloned().unwrap_or_default(),
+            Some(names) => quoted(names.get(class).map_or("", String::as_str)),
             None => class.to_string(),
         };
         let mut labels = String::from("query,label\n");
@@ -390,12 +443,15 @@ impl Done<'_> {
         for (example, class) in says.iter().enumerate() {
             said += &format!("{example},{}\n", name(*class));
         }
-        write_file(&self.out.join("labels.csv"), labels.as_bytes())?;
-        write_file(&self.out.join("student.csv"), said.as_bytes())?;
-        if let Some(student) = student {
-            write_file(&self.out.join("student.safetensors"), &student)?;
+        // First of all, since it names the run that the others are of: see `Place::is_own`.
+        write_whole(&self.out.join("card.md"), self.card().as_bytes())?;
+        let files = [Some(labels.into_bytes()), Some(said.into_bytes()), student];
+        for (name, bytes) in RESULTS.iter().zip(files) {
+            if let Some(bytes) = bytes {
+                write_whole(&self.out.join(name), &bytes)?;
+            }
         }
-        write_file(&self.out.join("card.md"), self.card().as_bytes())
+        Ok(())
     }
 
     /// What is promised of labels and student. Public.
@@ -418,10 +474,17 @@ impl Done<'_> {
             ),
             None => "No ledger was charged.".into(),
         };
+        let votes = match self.votes {
+            Afterwards::Keep => format!(
+                "The folder `{}` beside this file is not covered: it holds votes as they are. Remove it before you share the others.\n\n",
+                ballots::folder(&recipe.run(&self.told.aggregation))
+            ),
+            Afterwards::Remove => String::new(),
+        };
         format!(
             "# {title}\n\n**Guarantee.** {}. It covers the labels in `labels.csv`, what the student says, and all that is made of them. {paid}\n\n\
              {} teachers; {} of {} queries that were looked at were answered. {accuracy}\n\
-             The folder `{FOLDER}` beside this file is not covered: it holds votes as they are. Remove it before you share the others.\n\nPlan {}.\n",
+             {votes}Plan {}.\n",
             self.guarantee(),
             recipe.teachers.count,
             outcome.answered(),
@@ -524,5 +587,17 @@ impl Done<'_> {
             Some(owner) => format!("{text}\n{}", private_part(owner, Accounting::Realised)),
             None => text,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_fast_teachers_come_is_shown_to_the_owner_alone() {
+        assert!(Bar::new(9, None, true).hears);
+        assert!(!Bar::new(9, Some("ann"), true).hears);
+        assert!(!Bar::new(9, None, false).hears);
     }
 }

@@ -26,6 +26,29 @@ pub(crate) struct Plot {
     pub(crate) curves: Vec<Curve>,
 }
 
+/// The kinds of pictures.
+pub(crate) enum Ending {
+    Svg,
+    Png,
+}
+
+/// The kind of picture that a file's name says it is.
+pub(crate) fn ending(path: &Path) -> Result<Ending, Failure> {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    match ending.map(str::to_ascii_lowercase).as_deref() {
+        Some("svg") => Ok(Ending::Svg),
+        Some("png") => Ok(Ending::Png),
+        _ => {
+            let reason = "the plot's file name does not say what kind of picture it is";
+            Err(Failure::invalid(
+                "plot_kind",
+                reason,
+                "let it end in .svg or .png",
+            ))
+        }
+    }
+}
+
 /// Something that can be drawn.
 pub(crate) trait Picture {
     /// None if the backend fails.
@@ -33,21 +56,9 @@ pub(crate) trait Picture {
 
     /// Draws and writes the file.
     fn write(&self, path: &Path) -> Result<(), Failure> {
-        let ending = path
-            .extension()
-            .and_then(|ending| ending.to_str())
-            .map(str::to_ascii_lowercase);
-        let drawn = match ending.as_deref() {
-            Some("svg") => self.draw(&SVGBackend::new(path, PIXELS).into_drawing_area()),
-            Some("png") => self.draw(&BitMapBackend::new(path, PIXELS).into_drawing_area()),
-            _ => {
-                let reason = "the plot's file name does not say what kind of picture it is";
-                return Err(Failure::invalid(
-                    "plot_kind",
-                    reason,
-                    "let it end in .svg or .png",
-                ));
-            }
+        let drawn = match ending(path)? {
+            Ending::Svg => self.draw(&SVGBackend::new(path, PIXELS).into_drawing_area()),
+            Ending::Png => self.draw(&BitMapBackend::new(path, PIXELS).into_drawing_area()),
         };
         drawn.ok_or_else(|| {
             let suggestion = "name a file in a folder that exists and that you may write to";
@@ -104,6 +115,8 @@ impl Frame<'_> {
         let mut chart = ChartBuilder::on(area)
             .caption(self.title, ("sans-serif", 24))
             .margin(16)
+            // The last number of the axis below is centred at its end.
+            .margin_right(48)
             .x_label_area_size(52)
             .y_label_area_size(72)
             .build_cartesian_2d(self.x.1, self.y.1)
@@ -111,6 +124,7 @@ impl Frame<'_> {
         chart
             .configure_mesh()
             .x_desc(self.x.0)
+            .x_label_formatter(&|x| whole_or_short(*x))
             .y_desc(self.y.0)
             .axis_desc_style(("sans-serif", 17))
             .label_style(("sans-serif", 14))
@@ -136,5 +150,28 @@ impl Frame<'_> {
             .draw()
             .ok()?;
         area.present().ok()
+    }
+}
+
+/// A number of an axis as people write it: steps have no decimals.
+fn whole_or_short(number: f64) -> String {
+    let text = format!("{number:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_an_axis_are_short() {
+        for (number, expected) in [
+            (400.0, "400"),
+            (0.1 + 0.2, "0.3"),
+            (0.0, "0"),
+            (1000.5, "1000.5"),
+        ] {
+            assert_eq!(whole_or_short(number), expected);
+        }
     }
 }

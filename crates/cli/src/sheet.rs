@@ -69,7 +69,7 @@ pub(crate) fn csv(answer: &Answer, has_intervals: &[bool]) -> String {
     text
 }
 
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let text = &no_formula(text);
     // An empty text is not nothing, and white space at the ends is easily lost.
     let needs = text.is_empty() || text.contains([',', '"', '\n', '\r']) || text.trim() != text;

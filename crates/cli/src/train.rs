@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use whit::session::{Desk, Order, Quoted, quote_unopened, rehearse_run};
 use whit::{Failure, OsEntropy};
 use whit_learn::checkpoint::Place;
-use whit_learn::data::{Audience, load_private};
+use whit_learn::data::{Audience, Inputs, inputs, load_surveyed};
 use whit_learn::model::Architecture;
 use whit_learn::{Payment, Plan, Recipe, Summary, Trainer, Uncharged};
 
@@ -19,7 +19,8 @@ use crate::account::{down, plain, up};
 use crate::catalogued::Catalogued;
 use crate::train_plan::{Asked, Read, check, find, read};
 use crate::train_result::{Finished, Paid, Start, charged};
-use crate::train_watch::{SHOWN, Watch};
+use crate::train_stop::{Notebook, Signal, Stop, Stopped};
+use crate::train_watch::Watch;
 use crate::{Format, query, table, train_fit, train_search};
 
 /// Trains a model with differential privacy, as a plan says.
@@ -33,8 +34,10 @@ use crate::{Format, query, table, train_fit, train_search};
 ///
 /// With --dry-run no row is read, at most the header of a file: the plan is checked and priced, and for a private table of a catalog it is told what would be charged and whether there
 /// is room for it; nothing is charged or made. Else the run is written to a folder: model.safetensors, model.onnx where its
-/// layers allow it, card.md with the guarantee, curve.csv and plots. If the run is stopped, the same command goes on with it; steps that
-/// were begun and lost stay spent.
+/// layers allow it, card.md and card.json with the guarantee and what the model takes, curve.csv and plots; whit predict applies it.
+///
+/// Ctrl-C (or SIGTERM) ends the run after the step under way: all that was done is kept, you are told that it was stopped, and the same command goes on with it. The exit code is 130
+/// (or 143). A second one ends it at once with the same code, and nothing is told: the same command goes on after what was kept last. Steps that were begun and lost, as when the machine stops, stay spent: their noise may have been seen.
 ///
 /// With [search] and [validation] the plan is a search: a random number of runs, each with numbers that it draws from lists, of which the best on public
 /// data is kept. Its price is that of the choice. How many runs there were is not told, and a search that was stopped cannot go on.
@@ -56,7 +59,7 @@ pub(crate) struct Arguments {
     /// How many threads work; else as many as the machine has. The model does not depend on it
     #[arg(long, value_name = "NUMBER")]
     threads: Option<NonZeroUsize>,
-    /// After how many steps the run is kept on disk; else twenty times in all
+    /// After how many steps the run is kept on disk, and so how many are lost if the machine stops; else after each hundredth of them
     #[arg(long, value_name = "STEPS")]
     pub(crate) keep_every: Option<NonZeroUsize>,
     /// The catalog of the data; else whit.toml in the folder of the data or above it
@@ -147,7 +150,15 @@ A plan of a classical model:
   epsilon = 1.0
   delta = 1e-6";
 
-pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failure> {
+/// How often a run is kept on disk, if nobody says otherwise.
+const KEPT: u64 = 100;
+
+/// The text for stdout; `ended_by` is set if a signal has stopped the run.
+pub(crate) fn run(
+    arguments: Arguments,
+    format: Format,
+    ended_by: &mut Option<Signal>,
+) -> Result<String, Failure> {
     let recipe = match read(&arguments.plan)? {
         Read::Steps(recipe) => *recipe,
         Read::Fit(recipe) => return train_fit::run(&recipe, &arguments, format),
@@ -184,6 +195,7 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         mut trainer,
         architecture,
         recipe,
+        inputs,
         resumed,
         paid,
     } = match found {
@@ -196,9 +208,17 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         _ => Start::AtTheEnd,
     };
     let mut watch = Watch::new(&plan, public.as_ref());
-    let ran = trainer.run(&mut OsEntropy::new(), |trainer| watch.after(trainer));
+    let notebook = Notebook::beside(&out, &recipe.run(&plan));
+    if resumed {
+        watch.history = notebook.read(trainer.taken());
+    }
+    let ran = steps(&mut trainer, &mut watch, job.interval(), &notebook);
     watch.wipe();
-    ran?;
+    if let Some(signal) = ran? {
+        let stopped = Stopped::of(&trainer, signal, &out);
+        *ended_by = Some(signal);
+        return Ok(stopped.show(format));
+    }
     let evaluation = public.as_ref().map(|public| trainer.evaluate(public));
     let evaluation = evaluation.transpose()?;
     watch.note(plan.steps(), Some(plan.epsilon().upper()), evaluation);
@@ -206,6 +226,7 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         recipe: &recipe,
         plan: &plan,
         architecture: &architecture,
+        inputs: &inputs,
         parameters: trainer.parameters(),
         payer: trainer.payer(),
         paid: paid.as_ref(),
@@ -215,7 +236,36 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         history: watch.history,
     };
     let files = result.write(&out)?;
+    notebook.remove();
     Ok(result.show(&out, &files, format))
+}
+
+/// Takes the steps that are left, or says which signal has stopped it. What was done is kept each time that the number of steps is a multiple of
+/// `interval`, which is public, at the end, and when it is stopped: how long a step takes depends on how many examples there are, and decides nothing that is written, unless a signal comes.
+fn steps(
+    trainer: &mut Trainer,
+    watch: &mut Watch<'_>,
+    interval: NonZeroUsize,
+    notebook: &Notebook,
+) -> Result<Option<Signal>, Failure> {
+    let steps = trainer.plan().steps();
+    let mut entropy = OsEntropy::new();
+    let stop = Stop::listen()?;
+    while trainer.taken() < steps {
+        trainer.step(&mut entropy)?;
+        watch.after(trainer)?;
+        let stopped = stop.asked().filter(|_| trainer.taken() < steps);
+        let is_due =
+            trainer.taken().is_multiple_of(interval.get() as u64) || trainer.taken() == steps;
+        if stopped.is_some() || is_due {
+            trainer.pause()?;
+            notebook.write(&watch.history)?;
+        }
+        if stopped.is_some() {
+            return Ok(stopped);
+        }
+    }
+    Ok(None)
 }
 
 /// What to train, and by which words.
@@ -231,6 +281,8 @@ struct Ready {
     trainer: Trainer,
     architecture: Architecture,
     recipe: Recipe,
+    /// By the file's header: all of it is public.
+    inputs: Inputs,
     /// Was it begun before?
     resumed: bool,
     paid: Option<Paid>,
@@ -288,7 +340,7 @@ impl Job<'_> {
 
     fn interval(&self) -> NonZeroUsize {
         self.arguments.keep_every.unwrap_or_else(|| {
-            let interval = usize::try_from(self.plan.steps() / SHOWN).unwrap_or(usize::MAX);
+            let interval = usize::try_from(self.plan.steps() / KEPT).unwrap_or(usize::MAX);
             NonZeroUsize::new(interval).unwrap_or(NonZeroUsize::MIN)
         })
     }
@@ -315,6 +367,7 @@ impl Job<'_> {
             trainer: course.trainer,
             architecture: course.architecture,
             recipe: course.recipe,
+            inputs: course.inputs,
             paid: Some(paid),
         })
     }
@@ -325,7 +378,9 @@ impl Job<'_> {
         Place::rehearse(out)?;
         Place::is_own(out, &self.recipe.run(self.plan))?;
         // What does not fit is told before the first step, to the owner alone: see the documents of `data`.
-        let private = load_private(&self.recipe.data, self.folder, Audience::Owner)?;
+        let (data, folder) = (&self.recipe.data, self.folder);
+        let inputs = inputs(data, folder).map_err(whit_learn::Error::from)?;
+        let private = load_surveyed(data, folder, Audience::Owner, &inputs)?;
         // Shape and classes are public.
         let public = private.as_ref().expose();
         let made = self.recipe.architecture(public.shape(), public.classes())?;
@@ -347,6 +402,7 @@ impl Job<'_> {
             trainer,
             architecture,
             recipe: self.recipe.clone(),
+            inputs,
             resumed: is_begun,
             paid: None,
         })
@@ -398,17 +454,21 @@ pub(crate) fn noted(recipe: &Recipe) -> Vec<(String, String)> {
     clipping.into_iter().chain(large).collect()
 }
 
+/// Both bounds of an epsilon, rounded outward. A lower one of zero says nothing.
+pub(crate) fn between(upper: f64, lower: f64) -> String {
+    match lower > 0.0 {
+        true => format!("{} (at least {})", up(upper, 6), down(lower, 6)),
+        false => format!("{} (at most; no lower bound is known)", up(upper, 6)),
+    }
+}
+
 /// A plan's price for people, bounds rounded outward.
 pub(crate) fn priced(summary: &Summary) -> Vec<(String, String)> {
     let line = |name: &str, text: String| (name.to_owned(), text);
     let mut lines = vec![
         line(
             "epsilon",
-            format!(
-                "{} (at least {})",
-                up(summary.epsilon_upper, 6),
-                down(summary.epsilon_lower, 6)
-            ),
+            between(summary.epsilon_upper, summary.epsilon_lower),
         ),
         line("delta", plain(summary.delta)),
         line("relation", summary.relation.to_string()),
@@ -416,7 +476,13 @@ pub(crate) fn priced(summary: &Summary) -> Vec<(String, String)> {
         line("clip norm", plain(summary.clip_norm)),
         line("steps", summary.steps.to_string()),
         line("sampler", summary.sampler.replace('_', " ")),
-        line("rate", plain(summary.rate)),
+        line(
+            match summary.cyclic {
+                Some(_) => "share in a step",
+                None => "sampling rate",
+            },
+            plain(summary.rate),
+        ),
         line("sums divided by", plain(summary.expected_batch)),
     ];
     if let Some(moves) = &summary.adaptive {
@@ -424,7 +490,7 @@ pub(crate) fn priced(summary: &Summary) -> Vec<(String, String)> {
             line(
                 "clip norm follows",
                 format!(
-                    "quantile {} at rate {}",
+                    "quantile {}, clip rate {}",
                     plain(moves.quantile),
                     plain(moves.clip_rate)
                 ),
@@ -436,5 +502,7 @@ pub(crate) fn priced(summary: &Summary) -> Vec<(String, String)> {
             line("noise of count", plain(moves.count_noise)),
         ]);
     }
+    let cyclic = summary.cyclic.iter().flat_map(|cyclic| cyclic.words());
+    lines.extend(cyclic.map(|(name, text)| line(name, text)));
     lines
 }

@@ -9,18 +9,19 @@ use whit_learn::checkpoint::Place;
 use whit_learn::classical::{
     AnyModel, AnyPlan, Classical, Document, FitCard, FitRecipe, FitSummary, Promise,
 };
-use whit_learn::data::{Audience, check_apart, load_private, load_public};
+use whit_learn::data::{Audience, Inputs, check_apart, inputs, load_public, load_surveyed};
+use whit_learn::predict::Taken;
 use whit_learn::{Payer, Payment, Priced, Uncharged};
 
-use crate::account::{down, plain, up};
+use crate::account::plain;
 use crate::catalogued::Catalogued;
-use crate::train::{Arguments, room};
+use crate::train::{Arguments, between, room};
 use crate::train_plan::{Asked, find};
-use crate::train_result::{Paid, charged, write_file};
+use crate::train_result::{Paid, charged, write_whole};
 use crate::{Format, query, table};
 
 /// The model, and what is promised of it.
-const FILES: [&str; 2] = ["card.md", "model.json"];
+const FILES: [&str; 3] = ["card.md", "model.json", "inputs.json"];
 
 pub(crate) fn run(
     recipe: &FitRecipe,
@@ -98,6 +99,7 @@ struct Job<'a> {
 struct Made {
     model: AnyModel,
     recipe: FitRecipe,
+    inputs: Inputs,
     plan: AnyPlan,
     payer: Payer,
     paid: Option<Paid>,
@@ -161,6 +163,7 @@ impl Job<'_> {
         Ok(Made {
             model: fitted.model.into_value(),
             recipe: fitted.recipe,
+            inputs: fitted.inputs,
             plan: fitted.plan,
             payer: fitted.payer,
             paid: Some(paid),
@@ -170,13 +173,16 @@ impl Job<'_> {
     /// Data that no catalog protects.
     fn uncharged(&self, plan: AnyPlan) -> Result<Made, Failure> {
         // What does not fit is told before the fit, to the owner alone: see the documents of `data`.
-        let private = load_private(&self.recipe.data, self.folder, Audience::Owner);
+        let (data, folder) = (&self.recipe.data, self.folder);
+        let inputs = inputs(data, folder).map_err(whit_learn::Error::from)?;
+        let private = load_surveyed(data, folder, Audience::Owner, &inputs);
         let private = private.map_err(whit_learn::Error::from)?;
         let payment = Payment::uncharged(&plan, Uncharged);
         let model = plan.on(&private)?.release(payment, &mut OsEntropy::new())?;
         Ok(Made {
             model: model.into_value(),
             recipe: self.recipe.clone(),
+            inputs,
             plan,
             payer: Payer::Nobody,
             paid: None,
@@ -206,8 +212,15 @@ impl Made {
             event: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
         };
         let document = Document::new(&self.recipe, promise, self.model.clone());
-        write_file(&out.join(FILES[0]), card.markdown().as_bytes())?;
-        write_file(&out.join(FILES[1]), document.to_json().as_bytes())
+        write_whole(&out.join(FILES[0]), card.markdown().as_bytes())?;
+        write_whole(&out.join(FILES[1]), document.to_json().as_bytes())?;
+        let taken = Taken {
+            inputs: self.inputs.clone(),
+            label: self.recipe.data.label_column().map(str::to_owned),
+            classes: self.recipe.data.classes.clone(),
+        };
+        let taken = serde_json::to_string_pretty(&taken).expect("plain data") + "\n";
+        write_whole(&out.join(FILES[2]), taken.as_bytes())
     }
 
     fn show(&self, out: &Path, result: Option<(&str, f64)>, format: Format) -> String {
@@ -252,9 +265,11 @@ fn value(summary: &FitSummary) -> Value {
 
 /// A fit's price for people, bounds rounded outward.
 fn priced(summary: &FitSummary) -> Vec<(String, String)> {
-    let (upper, lower) = (up(summary.epsilon_upper, 6), down(summary.epsilon_lower, 6));
     [
-        ("epsilon", format!("{upper} (at least {lower})")),
+        (
+            "epsilon",
+            between(summary.epsilon_upper, summary.epsilon_lower),
+        ),
         ("delta", plain(summary.delta)),
         ("relation", summary.relation.to_string()),
         ("model", summary.kind.word().replace('_', " ")),

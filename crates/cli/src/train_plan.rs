@@ -8,6 +8,7 @@ use whit_learn::data::Declaration;
 use whit_learn::{Plan, Recipe, SearchPlan};
 
 use crate::catalogued::{self, Catalogued};
+use crate::train_words;
 
 /// What was said about a ledger.
 pub(crate) struct Asked<'a> {
@@ -64,10 +65,14 @@ fn malformed(path: &Path, text: &str, error: &toml::de::Error, help: &str) -> Fa
         }
         None => String::new(),
     };
+    let suggestion = match train_words::hint(error.message()) {
+        Some(hint) => hint.to_owned(),
+        None => format!("give {help}"),
+    };
     Failure::invalid(
         "plan_malformed",
         &format!("the plan {path:?}{place}: {}", in_words(error.message())),
-        &format!("give {help}"),
+        &suggestion,
     )
 }
 

@@ -10,15 +10,19 @@ use whit::session::{Charge, Remaining};
 use whit_learn::card::{Card, Guarantee, Training};
 use whit_learn::checkpoint::{Place, Run};
 use whit_learn::curve::History;
+use whit_learn::data::{Classes, Inputs};
 use whit_learn::evaluate::Evaluation;
 use whit_learn::model::{Architecture, tensors};
 use whit_learn::onnx::OnnxError;
+use whit_learn::predict::run_notes;
 use whit_learn::safetensors::Weights;
-use whit_learn::{Features, Payer, Plan, Recipe, Summary};
+use whit_learn::{Payer, Plan, Recipe, Summary};
 
 use crate::plot::Picture;
 use crate::train::{noted, priced, value};
 use crate::train_plot::Drawn;
+use crate::train_stop::Notebook;
+use crate::train_watch::diverged;
 use crate::{Format, query, sheet, table};
 
 /// What was seen on the way, as numbers.
@@ -61,6 +65,7 @@ pub(crate) struct Finished<'a> {
     pub(crate) recipe: &'a Recipe,
     pub(crate) plan: &'a Plan,
     pub(crate) architecture: &'a Architecture,
+    pub(crate) inputs: &'a Inputs,
     pub(crate) parameters: Vec<f32>,
     pub(crate) payer: &'a Payer,
     pub(crate) paid: Option<&'a Paid>,
@@ -87,13 +92,16 @@ impl Finished<'_> {
             architecture: self.architecture,
             parameters: &self.parameters,
             guarantee,
+            inputs: self.inputs,
             card: self.card(),
         };
-        let mut files = model.write(out, &self.recipe.run(self.plan))?;
-        // Curves tell what was seen on the way: where no step was taken, nothing was.
-        let stays = |name: &str| self.start == Start::AtTheEnd && out.join(name).exists();
+        let run = self.recipe.run(self.plan);
+        let mut files = model.write(out, &run)?;
+        // Curves tell what was seen on the way: where no step was taken, nothing was, unless the notebook has it still.
+        let is_told = self.start == Start::AtTheEnd && !Notebook::beside(out, &run).is_there();
+        let stays = |name: &str| is_told && out.join(name).exists();
         if !stays(CURVE) {
-            write_file(&out.join(CURVE), self.history.csv().as_bytes())?;
+            write_whole(&out.join(CURVE), self.history.csv().as_bytes())?;
         }
         files.push(CURVE.to_owned());
         for chart in self.history.charts(self.title()) {
@@ -107,7 +115,7 @@ impl Finished<'_> {
             for ending in ["svg", "png"] {
                 let name = format!("{word}.{ending}");
                 if !stays(&name) {
-                    Drawn(&chart).write(&out.join(&name))?;
+                    whole(&out.join(&name), |part| Drawn(&chart).write(part))?;
                 }
                 files.push(name);
             }
@@ -124,6 +132,11 @@ impl Finished<'_> {
         }
     }
 
+    fn diverged(&self) -> Option<String> {
+        let classes = self.recipe.data.classes.as_ref().map(Classes::count);
+        diverged(&self.parameters, self.evaluation, classes)
+    }
+
     /// Whom the guarantee protects one of.
     fn unit(&self) -> &str {
         self.recipe.data.unit.as_deref().unwrap_or("example")
@@ -133,10 +146,9 @@ impl Finished<'_> {
         self.recipe.title.as_deref().unwrap_or("A private model")
     }
 
-    fn card(&self) -> String {
+    fn card(&self) -> [String; 2] {
         let summary = self.plan.summary();
         let optimizer = self.recipe.optimizer_words();
-        let features = self.recipe.features.as_ref().map(Features::words);
         let mut results = Vec::new();
         if let Some(Evaluation { loss, accuracy }) = self.evaluation {
             results.extend(accuracy.map(|accuracy| ("accuracy on [test]", accuracy)));
@@ -161,11 +173,14 @@ impl Finished<'_> {
                 clip_norm: summary.clip_norm,
                 noise_multiplier: summary.noise_multiplier,
                 adaptive: summary.adaptive,
+                cyclic: summary.cyclic,
                 optimizer: &optimizer,
                 clipping: self.recipe.plan.clipping_word(),
             },
             data: &self.recipe.data,
-            features: features.as_deref(),
+            inputs: self.inputs,
+            features: self.recipe.features.as_ref(),
+            model: &self.recipe.model,
             architecture: self.architecture,
             results: &results,
             search: self.recipe.search(),
@@ -173,7 +188,7 @@ impl Finished<'_> {
             receipt: self.paid.map(|paid| paid.receipt.as_str()),
             plan: &self.recipe.run(self.plan).name(),
         };
-        card.markdown()
+        [card.markdown(), card.json()]
     }
 
     pub(crate) fn show(&self, out: &Path, files: &[String], format: Format) -> String {
@@ -187,6 +202,7 @@ impl Finished<'_> {
                 all["files"] = json!(files);
                 all["resumed"] = json!(self.start != Start::New);
                 all["steps_now"] = json!(self.steps_now());
+                all["note"] = json!(self.diverged());
                 if let Some(paid) = self.paid {
                     all["charge"] = json!(paid.charge);
                     all["remaining"] = json!(paid.remaining);
@@ -201,6 +217,9 @@ impl Finished<'_> {
                 line("steps kept", self.steps_kept.to_string());
                 if let Some(words) = self.start.words() {
                     line("run", words);
+                }
+                if let Some(words) = self.diverged() {
+                    line("note", words);
                 }
                 if let Some(Evaluation { loss, accuracy }) = self.evaluation {
                     if let Some(accuracy) = accuracy {
@@ -227,13 +246,16 @@ pub(crate) struct ModelFiles<'a> {
     pub(crate) architecture: &'a Architecture,
     pub(crate) parameters: &'a [f32],
     pub(crate) guarantee: String,
-    pub(crate) card: String,
+    pub(crate) inputs: &'a Inputs,
+    /// For people and for programs.
+    pub(crate) card: [String; 2],
 }
 
 impl ModelFiles<'_> {
     /// Writes them to the folder of a run, and says what was written.
     pub(crate) fn write(&self, out: &Path, run: &Run) -> Result<Vec<String>, Failure> {
-        let notes = BTreeMap::from([("privacy".to_owned(), self.guarantee.clone())]);
+        let mut notes = BTreeMap::from([("privacy".to_owned(), self.guarantee.clone())]);
+        notes.extend(run_notes(run, self.inputs));
         let tensors = tensors(self.architecture.layers());
         let weights = Weights::write(&tensors, self.parameters, &notes).ok_or_else(|| {
             Failure::bug(
@@ -246,17 +268,34 @@ impl ModelFiles<'_> {
         Place::is_own(out, run)?;
         let mut files = Vec::new();
         let mut keep = |name: &str, bytes: &[u8]| {
-            write_file(&out.join(name), bytes)?;
+            write_whole(&out.join(name), bytes)?;
             files.push(name.to_owned());
             Ok::<(), Failure>(())
         };
-        keep("card.md", self.card.as_bytes())?;
+        let [people, programs] = &self.card;
+        keep("card.md", people.as_bytes())?;
+        keep("card.json", programs.as_bytes())?;
         keep("model.safetensors", &weights)?;
-        let notes = [("privacy", self.guarantee.as_str())];
-        match self.recipe.onnx(self.architecture, self.parameters, &notes) {
+        let names = json!(self.inputs.feature_names()).to_string();
+        let classes = json!(self.recipe.data.classes).to_string();
+        let notes = [
+            ("privacy", self.guarantee.as_str()),
+            (
+                "input",
+                "numbers as they stand in a file, in the order of columns; the normalisation is in the graph",
+            ),
+            ("columns", names.as_str()),
+            ("classes", classes.as_str()),
+            (
+                "output",
+                "logits, one for each class, of which softmax gives probabilities; or the number that is learnt",
+            ),
+        ];
+        let (layers, inputs) = (self.architecture, self.inputs);
+        match self.recipe.onnx(layers, self.parameters, inputs, &notes) {
             Ok(bytes) => keep("model.onnx", &bytes)?,
             // Not every layer has a node there, nor have features, and the weights are in the other file.
-            Err(OnnxError::Layer { .. } | OnnxError::Features) => {}
+            Err(OnnxError::Layer { .. } | OnnxError::Features | OnnxError::Normalisation) => {}
             Err(error) => return Err(error.into()),
         }
         Ok(files)
@@ -273,6 +312,35 @@ pub(crate) fn charged(charge: &Charge, resumed: bool) -> Option<(String, String)
     Some(("charge".to_owned(), text))
 }
 
+/// A file of a run, which under its name is whole or not there.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    whole(path, |part| {
+        #[expect(clippy::disallowed_methods, reason = "a door writes files")]
+        let written = std::fs::write(part, bytes);
+        written.map_err(|error| unwritable(path, &error))
+    })
+}
+
+/// The same of whatever writes a file that has a name: it gets another one with the same ending, and no link that somebody has put there.
+fn whole(path: &Path, write: impl FnOnce(&Path) -> Result<(), Failure>) -> Result<(), Failure> {
+    let ending = path.extension().unwrap_or_default().to_string_lossy();
+    let part = path.with_extension(format!("part.{ending}"));
+    let _ = std::fs::remove_file(&part);
+    let written = write(&part).and_then(|()| {
+        #[expect(clippy::disallowed_methods, reason = "a door writes files")]
+        let file = std::fs::OpenOptions::new().write(true).open(&part);
+        // Its bytes are there before its name is.
+        file.and_then(|file| file.sync_all())
+            .and_then(|()| std::fs::rename(&part, path))
+            .map_err(|error| unwritable(path, &error))
+    });
+    if written.is_err() {
+        // Half of a file is of use to nobody, and the disk may be full.
+        let _ = std::fs::remove_file(&part);
+    }
+    written
+}
+
 #[expect(clippy::disallowed_methods, reason = "a door writes files")]
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     std::fs::write(path, bytes).map_err(|error| unwritable(path, &error))
@@ -284,4 +352,33 @@ pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Failure {
         &format!("{path:?} cannot be written: {error}"),
         "give --out a folder that you may write to",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever reads a file while it is written again finds the old one, whole; and nothing is written through a link.
+    #[test]
+    fn files_are_replaced_and_not_written_into() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let [path, old] = ["curve.csv", "old.csv"].map(|name| folder.path().join(name));
+        let read = |path: &Path| {
+            #[expect(clippy::disallowed_methods, reason = "the test's own file")]
+            let text = std::fs::read_to_string(path);
+            text.expect("there")
+        };
+        write_whole(&path, b"first").expect("writable");
+        std::fs::hard_link(&path, &old).expect("linked");
+        write_whole(&path, b"second").expect("writable");
+        assert_eq!((read(&path), read(&old)), ("second".into(), "first".into()));
+        let failed = whole(&path, |part| {
+            write_file(part, b"ha")?;
+            Err(unwritable(part, &io::ErrorKind::StorageFull.into()))
+        });
+        assert!(failed.is_err());
+        assert_eq!(read(&path), "second");
+        let files = std::fs::read_dir(folder.path()).expect("there");
+        assert_eq!(files.count(), 2, "no half is left");
+    }
 }

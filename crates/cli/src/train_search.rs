@@ -10,17 +10,17 @@ use whit::session::{Desk, Order, quote_unopened, rehearse_run};
 use whit::{Failure, OsEntropy};
 use whit_learn::card::{Card, Guarantee, Training};
 use whit_learn::checkpoint::Place;
-use whit_learn::data::{Audience, Dataset, load_private, load_public_beside};
+use whit_learn::data::{Audience, Dataset, Inputs, inputs, load_public_beside, load_surveyed};
 use whit_learn::evaluate::{Evaluation, evaluate};
 use whit_learn::loss::Loss;
 use whit_learn::model::Architecture;
 use whit_learn::network::Network;
 use whit_learn::search::Summary;
-use whit_learn::{Chosen, Features, Payer, Payment, Plan, Recipe, SearchPlan, Uncharged};
+use whit_learn::{Chosen, Payer, Payment, Plan, Recipe, SearchPlan, Uncharged};
 
-use crate::account::{down, plain, up};
+use crate::account::{plain, up};
 use crate::catalogued::Catalogued;
-use crate::train::{Arguments, noted, room};
+use crate::train::{Arguments, between, noted, room};
 use crate::train_plan::{check_public, check_search, find};
 use crate::train_result::{ModelFiles, Paid, charged};
 use crate::{Format, query, table};
@@ -91,6 +91,7 @@ struct Ended {
     chosen: Chosen,
     architecture: Architecture,
     recipe: Recipe,
+    inputs: Inputs,
     payer: Payer,
     /// Had it ended before?
     resumed: bool,
@@ -168,6 +169,7 @@ impl Job<'_> {
             chosen: sought.chosen,
             architecture: sought.architecture,
             recipe: sought.recipe,
+            inputs: sought.inputs,
             payer: sought.payer,
             resumed: sought.resumed,
             paid: Some(paid),
@@ -180,12 +182,14 @@ impl Job<'_> {
         Place::rehearse(out)?;
         Place::is_own(out, &run)?;
         // What does not fit is told before the first step, to the owner alone: see the documents of `data`.
-        let private = load_private(&self.recipe.data, self.arguments.folder(), Audience::Owner)?;
+        let (data, folder) = (&self.recipe.data, self.arguments.folder());
+        let inputs = inputs(data, folder).map_err(whit_learn::Error::from)?;
+        let private = load_surveyed(data, folder, Audience::Owner, &inputs)?;
         // Shape and classes are public.
         let public = private.as_ref().expose();
         let (architecture, _) = self.recipe.architecture(public.shape(), public.classes())?;
         let is_begun = Place::is_begun(out, &run);
-        let place = Place::make(out, run)?;
+        let mut place = Place::make(out, run)?;
         if !is_begun {
             let payment = Payment::uncharged(self.plan, Uncharged);
             place.start(payment, self.recipe.initial(&architecture))?;
@@ -204,11 +208,12 @@ impl Job<'_> {
         let entropy = &mut OsEntropy::new();
         let chosen = self
             .plan
-            .choose_in(&place, private, validation, threads, entropy)?;
+            .choose_in(&mut place, private, validation, threads, entropy)?;
         Ok(Ended {
             chosen,
             architecture,
             recipe: self.recipe.clone(),
+            inputs,
             payer,
             resumed: ended,
             paid: None,
@@ -266,7 +271,8 @@ impl Job<'_> {
                 summary.relation,
                 result.unit()
             ),
-            card: result.card(),
+            inputs: &ended.inputs,
+            card: result.card(&ended.inputs),
         };
         let files = model.write(out, &self.plan.run(&ended.recipe))?;
         Ok(result.show(out, &files, format))
@@ -310,10 +316,9 @@ impl Found<'_> {
         self.ended.chosen.candidate.map_or(0, |_| self.plan.steps())
     }
 
-    fn card(&self) -> String {
+    fn card(&self, inputs: &Inputs) -> [String; 2] {
         let (whole, one) = (self.job.plan.summary(), self.plan.summary());
         let optimizer = self.recipe.optimizer_words();
-        let features = self.recipe.features.as_ref().map(Features::words);
         let sampler = one.sampler.replace('_', " ");
         let card = Card {
             title: self.recipe.title.as_deref().unwrap_or("A private model"),
@@ -333,11 +338,14 @@ impl Found<'_> {
                 clip_norm: one.clip_norm,
                 noise_multiplier: one.noise_multiplier,
                 adaptive: one.adaptive,
+                cyclic: one.cyclic,
                 optimizer: &optimizer,
                 clipping: self.recipe.plan.clipping_word(),
             },
             data: &self.recipe.data,
-            features: features.as_deref(),
+            inputs,
+            features: self.recipe.features.as_ref(),
+            model: &self.recipe.model,
             architecture: &self.ended.architecture,
             results: &self.scores(),
             search: self.job.plan.words(),
@@ -345,7 +353,7 @@ impl Found<'_> {
             receipt: self.ended.paid.as_ref().map(|paid| paid.receipt.as_str()),
             plan: &self.job.plan.run(&self.ended.recipe).name(),
         };
-        card.markdown()
+        [card.markdown(), card.json()]
     }
 
     fn show(&self, out: &Path, files: &[String], format: Format) -> String {
@@ -418,11 +426,7 @@ fn priced(summary: &Summary) -> Vec<(String, String)> {
     vec![
         line(
             "epsilon",
-            format!(
-                "{} (at least {})",
-                up(summary.epsilon_upper, 6),
-                down(summary.epsilon_lower, 6)
-            ),
+            between(summary.epsilon_upper, summary.epsilon_lower),
         ),
         line("delta", plain(summary.delta)),
         line("relation", summary.relation.to_string()),
@@ -451,7 +455,7 @@ fn priced(summary: &Summary) -> Vec<(String, String)> {
         line("clip norm", clips.join(", ")),
         line("steps", format!("{} in each run", summary.steps)),
         line("sampler", summary.sampler.replace('_', " ")),
-        line("rate", plain(summary.rate)),
+        line("sampling rate", plain(summary.rate)),
         line("sums divided by", plain(summary.expected_batch)),
     ]
 }

@@ -112,7 +112,8 @@ fn measure(model: &Model) {
 }
 
 /// Whole trainings of the audited network: 6,000 examples, 576 steps of 250, Poisson samples and noise included, with noise of its own and in five worlds that
-/// share it. Seconds of CPU time for each, and how many times as long Opacus takes for as many examples, in turn.
+/// share it. Seconds of CPU time for each, and how many times as long Opacus takes for as many examples, in turn: with the loader that it makes for Poisson samples, as
+/// its users train, and for steps alone, on a batch that is there.
 fn trainings() {
     const EXAMPLES: usize = 6000;
     const STEPS: u64 = 576;
@@ -120,25 +121,36 @@ fn trainings() {
     let Some(model) = models.iter().find(|model| model.name == "audit") else {
         return;
     };
-    let mut peer = start(model, "ghost");
+    let mut peers = ["poisson", "ghost"].map(|mode| start(model, mode));
     let audited = model::Audited::new(EXAMPLES, STEPS);
     println!(
-        "\n| trainings of 784-32-2, 576 steps of 250 | CPU-s each | Opacus ghost, CPU-s | ghost : ours |"
+        "\n| trainings of 784-32-2, 576 steps of 250 | CPU-s each | Opacus ghost, CPU-s | ghost : ours | its steps alone, CPU-s | these : ours |"
     );
-    println!("| --- | --- | --- | --- |");
+    println!("| --- | --- | --- | --- | --- | --- |");
     for worlds in [1, 5] {
-        let mut rounds = Vec::new();
+        let mut ours = Vec::new();
+        let mut theirs: [Vec<f64>; 2] = Default::default();
         for _ in 0..ROUNDS {
             let start = cpu_ns();
             audited.train(worlds);
-            let ours = (cpu_ns() - start) / 1e9 / worlds as f64;
-            let speed = peer.as_mut().map_or(f64::NAN, Peer::speed);
-            rounds.push((ours, (STEPS * 250) as f64 / speed));
+            ours.push((cpu_ns() - start) / 1e9 / worlds as f64);
+            for (peer, theirs) in peers.iter_mut().zip(&mut theirs) {
+                let speed = peer.as_mut().map_or(f64::NAN, Peer::speed);
+                theirs.push((STEPS * 250) as f64 / speed);
+            }
         }
-        let ours = median(rounds.iter().map(|round| round.0).collect());
-        let theirs = median(rounds.iter().map(|round| round.1).collect());
-        let ratio = median(rounds.iter().map(|(ours, theirs)| theirs / ours).collect());
-        println!("| {worlds} in lock-step | {ours:.3} | {theirs:.2} | {ratio:.1}× |");
+        let [whole, steps] = theirs.map(|theirs| {
+            let ratios = theirs.iter().zip(&ours).map(|(theirs, ours)| theirs / ours);
+            format!(
+                "{:.2} | {:.1}×",
+                median(theirs.clone()),
+                median(ratios.collect())
+            )
+        });
+        println!(
+            "| {worlds} in lock-step | {:.3} | {whole} | {steps} |",
+            median(ours)
+        );
     }
 }
 

@@ -1,7 +1,8 @@
 """Steps of one model by torch, with Opacus's ghost clipping or without privacy, on one thread.
 
-Usage: peer_learning.py MODEL BATCH ghost|plain. For each line on standard input it takes steps for half a second of CPU time and prints
-examples per second of CPU time. A step is forward, backward, clipping and noise if there is any, and the update by SGD.
+Usage: peer_learning.py MODEL BATCH ghost|plain|poisson. For each line on standard input it takes steps for half a second of CPU time and prints
+examples per second of CPU time. A step is forward, backward, clipping and noise if there is any, and the update by SGD; with `poisson`, which is
+ghost clipping too, it is a step of a training on 6,000 examples, whose batches come from the loader that Opacus makes for Poisson samples.
 """
 import sys
 import time
@@ -44,28 +45,41 @@ MODELS = {
     "audit": lambda: (nn.Sequential(nn.Linear(784, 32), nn.ReLU(), nn.Linear(32, 2)), (784,)),
 }
 model, shape = MODELS[MODEL]()
-inputs, labels = torch.randn(BATCH, *shape), torch.randint(0, 2 if MODEL == "audit" else 10, (BATCH,))
+EXAMPLES = 6000 if MODE == "poisson" else BATCH
+inputs, labels = torch.randn(EXAMPLES, *shape), torch.randint(0, 2 if MODEL == "audit" else 10, (EXAMPLES,))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 loss_of = nn.CrossEntropyLoss()
-if MODE == "ghost":
+loader = None
+if MODE != "plain":
     from opacus import PrivacyEngine
     from torch.utils.data import DataLoader, TensorDataset
 
-    model, optimizer, loss_of, _ = PrivacyEngine().make_private(
+    model, optimizer, loss_of, loader = PrivacyEngine().make_private(
         module=model,
         optimizer=optimizer,
         data_loader=DataLoader(TensorDataset(inputs, labels), batch_size=BATCH),
         criterion=loss_of,
         noise_multiplier=1.1,
         max_grad_norm=1.0,
-        poisson_sampling=False,
+        poisson_sampling=MODE == "poisson",
         grad_sample_mode="ghost",
     )
 
 
+def batches():
+    while MODE == "poisson":
+        yield from loader
+    while True:
+        yield inputs, labels
+
+
+drawn = batches()
+
+
 def step():
+    x, y = next(drawn)
     optimizer.zero_grad()
-    loss_of(model(inputs), labels).backward()
+    loss_of(model(x), y).backward()
     optimizer.step()
 
 

@@ -3,18 +3,21 @@
 //!
 //! Bounds are printed outward: the digits shown are never below an upper bound, nor above a lower one.
 
+mod document;
 mod limits;
 pub(crate) mod words;
 
 use serde::Serialize;
 use whit_core::{Event, Neighbours};
 
-use crate::data::{Classes, Declaration};
-use crate::model::{Architecture, parameters};
+use crate::data::{Classes, Declaration, Inputs};
+use crate::features::Features;
+use crate::model::{Architecture, Model, parameters};
 use crate::payment::Payer;
-use crate::plan::AdaptiveSummary;
+use crate::plan::{AdaptiveSummary, CyclicSummary};
 use words::{down, inline, line, up};
 
+pub use document::CardDocument;
 pub use limits::Search;
 
 /// Everything that a card says.
@@ -28,8 +31,12 @@ pub struct Card<'a> {
     pub training: Training<'a>,
     /// What was declared about the data.
     pub data: &'a Declaration,
-    /// The fixed map that examples went through first, in words.
-    pub features: Option<&'a str>,
+    /// What the model takes.
+    pub inputs: &'a Inputs,
+    /// The fixed map that examples went through first.
+    pub features: Option<&'a Features>,
+    /// What the plan says about the network.
+    pub model: &'a Model,
     /// What was trained.
     pub architecture: &'a Architecture,
     /// What was measured on data that are declared public, or released and charged: a name and a value.
@@ -60,6 +67,14 @@ pub struct Guarantee<'a> {
     pub event: &'a Event,
 }
 
+impl Guarantee<'_> {
+    /// That of the event, in letters.
+    fn fingerprint(&self) -> String {
+        let bytes = self.event.fingerprint();
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
 /// The public numbers of the run.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Training<'a> {
@@ -79,6 +94,8 @@ pub struct Training<'a> {
     pub noise_multiplier: f64,
     /// Set where that norm is only the first. Then the multiplier is that of sum and count together, and each has noise of its own.
     pub adaptive: Option<AdaptiveSummary>,
+    /// Set where turns are taken in order and noise is correlated between steps. Then no sample makes it cheaper.
+    pub cyclic: Option<CyclicSummary>,
     /// The optimizer, in words.
     pub optimizer: &'a str,
     /// The kind of clipping, where it is not that of the whole gradient to one norm.
@@ -101,7 +118,7 @@ impl Training<'_> {
             ("clip norm of the first step", norm),
             (
                 "clip norm follows",
-                format!("quantile {quantile} at rate {rate}"),
+                format!("quantile {quantile}, clip rate {rate}"),
             ),
             ("noise multiplier of sum and count together", multiplier),
             ("noise of the sum, in clip norms", sum.to_string()),
@@ -182,22 +199,21 @@ impl Card<'_> {
             .iter()
             .map(|layer| layer.kind())
             .collect();
-        let fingerprint: String = self
-            .guarantee
-            .event
-            .fingerprint()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let fingerprint = self.guarantee.fingerprint();
+        let share = match self.training.cyclic {
+            Some(_) => "share of the examples in a step",
+            None => "sampling rate",
+        };
         let mut rows = vec![
             ("batches", inline(sampler)),
-            ("rate", rate.to_string()),
+            (share, rate.to_string()),
             ("steps paid for", steps.to_string()),
             ("steps in the model", steps_kept.to_string()),
             ("sums divided by", batch_expected.to_string()),
         ];
         rows.extend(self.search.words().map(|words| ("chosen as", words)));
         rows.extend(self.training.noise());
+        rows.extend(self.training.cyclic.iter().flat_map(CyclicSummary::words));
         let clipping = self.training.clipping;
         rows.extend(clipping.map(|word| ("clipping", inline(&word.replace('_', " ")))));
         rows.extend([
@@ -209,7 +225,9 @@ impl Card<'_> {
             ),
             ("features", format!("{:?}", self.architecture.input())),
         ]);
-        rows.extend(self.features.map(|words| ("features are", inline(words))));
+        let features = self.features.map(Features::words);
+        rows.extend(features.map(|words| ("features are", inline(&words))));
+        rows.extend(self.takes());
         rows.extend([
             ("classes", classes),
             ("charged to", self.charged()),
@@ -221,6 +239,35 @@ impl Card<'_> {
             line(text, &format!("| {name} | {value} |"));
         }
         line(text, "");
+    }
+
+    /// Columns, categories and normalisation: what somebody needs who uses the model.
+    fn takes(&self) -> Vec<(&'static str, String)> {
+        let Inputs {
+            columns,
+            categories,
+            shape,
+            ..
+        } = self.inputs;
+        let mut rows = Vec::new();
+        if columns.is_empty() {
+            rows.push(("takes", format!("{shape:?}")));
+        } else {
+            rows.push(("columns, in order", inline(&columns.join(", "))));
+        }
+        let texts = categories.iter().map(|(column, names)| {
+            let names: Vec<_> = names.iter().map(|name| name.trim()).collect();
+            format!("{column}: {}", names.join(", "))
+        });
+        let texts: Vec<_> = texts.collect();
+        if !texts.is_empty() {
+            rows.push((
+                "columns of text, as one feature for each",
+                inline(&texts.join("; ")),
+            ));
+        }
+        rows.push(("normalisation", inline(&self.inputs.normalisation_words())));
+        rows
     }
 
     fn charged(&self) -> String {
@@ -264,6 +311,16 @@ mod tests {
         let event = Event::new(neighbours, Mechanism::Pure { epsilon });
         let model: Model = toml::from_str("kind = 'mlp'\nhidden = [4]").expect("a model");
         let architecture = model.architecture(&[2], 3).expect("fits");
+        let inputs = Inputs {
+            format: crate::data::Format::Csv,
+            columns: vec!["age|x".into(), "sex".into()],
+            categories: [("sex".to_owned(), vec!["F".into(), "M".into()])].into(),
+            shape: vec![3],
+            scale: 1.0,
+            mean: vec![40.0, 0.0, 0.0],
+            std: vec![10.0, 1.0, 1.0],
+        };
+        let features: Features = toml::from_str("kind = 'scattering'").expect("a map");
         let mut data = Declaration::new("people.csv");
         data.n_public = Some(600);
         data.classes = Some(Classes::Names(vec!["a|b".into(), "c".into(), "d".into()]));
@@ -285,11 +342,14 @@ mod tests {
                 clip_norm: 1.0,
                 noise_multiplier: 1.1,
                 adaptive: None,
+                cyclic: None,
                 optimizer: "SGD",
                 clipping: Some("per_layer"),
             },
             data: &data,
-            features: Some("scattering, fixed"),
+            inputs: &inputs,
+            features: Some(&features),
+            model: &model,
             architecture: &architecture,
             results: &[("accuracy on the public test set", 0.968)],
             search,
@@ -297,6 +357,11 @@ mod tests {
             receipt: None,
             plan: "ab12",
         };
+        let read = CardDocument::from_json(&card.json()).expect("its own");
+        assert_eq!((read.inputs, read.model), (inputs.clone(), model.clone()));
+        assert_eq!(read.guarantee.relation, neighbours);
+        let later = card.json().replace("\"version\": 1", "\"version\": 2");
+        assert!(CardDocument::from_json(&later).is_err());
         card.markdown()
     }
 
@@ -314,7 +379,10 @@ mod tests {
             "| noise multiplier | 1.1 |",
             "| classes | a\\|b, c, d |",
             "| parameters | 27 |",
-            "| features | [2] |\n| features are | scattering, fixed |",
+            "| features | [2] |\n| features are | scattering with 2 levels",
+            "| columns, in order | age\\|x, sex |",
+            "| columns of text, as one feature for each | sex: F, M |",
+            "| normalisation | (x · 1 - mean) / std, mean \\[40.0, 0.0, 0.0\\]",
             "| charged to | no ledger |",
             "No ledger was charged for this run",
             "| accuracy on the public test set | 0.968 |",

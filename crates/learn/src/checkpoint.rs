@@ -2,19 +2,22 @@
 //!
 //! **Claim.** However often a run crashes and goes on from its checkpoint, all its steps together are at most those of its event.
 //!
-//! **Proof.** A checkpoint says how many steps were *begun*. `Place::begin` alone grants steps: it raises that number, by no more than
-//! what the event leaves, and makes the file durable before it returns. So each step that is ever run is counted by a file that was
-//! written before it; a run that goes on takes its number from that file; numbers in files only grow, and they stop at the total.
-//! Two runs cannot hold the same place, which is locked, and a place is begun once, by a [`Payment`](crate::payment::Payment) that this uses up. ∎
+//! **Proof.** A checkpoint says how many steps were *begun*. It is never below the number of steps that were ever run, nor above the total, by
+//! induction over what is written. 1. `Place::begin` alone grants steps: it raises the number, by no more than what the event leaves, and makes the
+//! file durable before it returns, in the folder where the run was begun and not in another that has its name by now (`Place::keep`, which finds the file that it wrote under its name and then the folder; on Unix, and elsewhere on the word of whoever moves folders. Names are looked up one after the other: whoever puts another folder there while the file is written and the first one back between these two looks has counted nowhere, and undoes the claim), so that each step is counted by a file that was written before it. 2. `Place::give_back` alone lowers it, by
+//! steps that were granted to this process and not taken, and takes the grant away with them, whether or not the file can be written: those steps were
+//! never run, and if they are later, it is by another grant. Whichever of the old file and the new one is there after a crash, its number is not too small. 3. A run that goes on takes
+//! its number from the file. Two runs cannot hold the same place: it is locked against other processes, and within one process whoever counts has it for oneself (`&mut`), from where the number is read on. A place is begun once, by a [`Payment`](crate::payment::Payment) that this uses up. ∎
 //!
 //! Steps that were begun and lost are lost: their noise may have been seen (in a loss on public data that was shown, say), so running
-//! them again would be a second release. Whoever writes more often loses fewer. A folder that is copied while a run is under way would take
-//! the same steps twice: on Unix a checkpoint knows the file beside it that it was begun with, and a copy is refused. An older file that is
+//! them again would be a second release. A run that is stopped in good order loses none: steps that it did not take are given back. Of one that is killed nobody knows which it has taken. Whoever writes more often loses fewer. A folder that is copied while a run is under way would take
+//! the same steps twice: on Unix a checkpoint knows the file beside it that it was begun with and their folder, by their numbers and by when they were made, and a copy is refused. Where a disk does not tell when
+//! a file was made, a copy that happens to have the same numbers passes, and on every disk a copy of the disk itself does, as does one that is made under a clock that was set back to the nanosecond. An older file that is
 //! put back in place of a newer one is the owner's doing, and undoes the claim.
 //!
 //! **Nothing private is in the file.** Parameters and whatever an optimizer makes of them are releases. No key and no state of the
 //! entropy is kept, and no number of examples: noise after a crash is fresh. A sampler that deals out an epoch beforehand cannot go on
-//! within it, since the deal is secret: its run keeps whole epochs. Nor are the sums kept that a cyclic run remembers: it begins again without them
+//! within it, since the deal is secret: what it gives back are whole epochs. Nor are the sums kept that a cyclic run remembers: it begins again without them
 //! after a whole epoch, or not at all (see `plan/factor.rs`). The file's name is that of the plan.
 
 mod error;
@@ -38,7 +41,7 @@ use error::Result;
 const MAGIC: &[u8; 8] = b"whitckpt";
 
 /// The version that is written, and the only one that is read.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What a checkpoint belongs to. If any of it differs, it belongs to something else.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,8 +66,8 @@ impl Run {
 pub struct Checkpoint {
     run: Run,
     payer: Payer,
-    /// Which file it was begun beside, where files have numbers.
-    home: Option<[u64; 2]>,
+    /// Beside which file and in which folder it was begun, where these have numbers.
+    home: Option<[u64; 4]>,
     steps_begun: u64,
     steps_kept: u64,
     /// All parameters, in the order of the model.
@@ -114,6 +117,15 @@ impl Checkpoint {
         granted
     }
 
+    /// Takes `granted` steps that were begun and not taken back, as far as they are not of an epoch that was begun: what deals examples to its
+    /// steps is secret and not kept, so that a run goes on after whole epochs. Says how many of them stay granted.
+    fn give_back(&mut self, granted: u64, epoch: u64) -> u64 {
+        let taken = self.steps_begun.saturating_sub(granted);
+        let end = taken.next_multiple_of(epoch.max(1)).min(self.steps_begun);
+        self.steps_begun = end;
+        end - taken
+    }
+
     /// Notes that the parameters hold `steps` more steps than before.
     pub(crate) fn done(&mut self, steps: u64) {
         self.steps_kept = (self.steps_kept + steps).min(self.steps_begun);
@@ -152,7 +164,7 @@ impl Checkpoint {
             payer: self.payer.clone(),
             home: self
                 .home
-                .map(|[lock, folder]| format!("{lock:016x}{folder:016x}")),
+                .map(|home| home.map(|number| format!("{number:016x}")).concat()),
             steps_total: self.run.steps_total,
             steps_begun: self.steps_begun,
             steps_kept: self.steps_kept,
@@ -243,11 +255,7 @@ impl Checkpoint {
             },
             payer: header.payer,
             home: match header.home {
-                Some(home) => {
-                    let number = |part| u64::from_str_radix(part, 16).ok();
-                    let (lock, folder) = home.split_at_checked(16)?;
-                    Some([number(lock)?, number(folder)?])
-                }
+                Some(home) => Some(unhex_numbers(&home)?),
                 None => None,
             },
             steps_begun: header.steps_begun,
@@ -277,6 +285,17 @@ fn unhex(text: &str) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
     }
     Some(bytes)
+}
+
+/// Four numbers of sixteen digits each.
+fn unhex_numbers(text: &str) -> Option<[u64; 4]> {
+    let (digits, rest) = text.as_bytes().as_chunks::<16>();
+    let digits: [[u8; 16]; 4] = digits.try_into().ok()?;
+    let mut numbers = [0; 4];
+    for (number, digits) in numbers.iter_mut().zip(digits) {
+        *number = u64::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?;
+    }
+    rest.is_empty().then_some(numbers)
 }
 
 #[cfg(test)]
@@ -349,9 +368,12 @@ mod tests {
             );
         }
         let mut later = whole;
-        later[8] = 3;
-        let found = Checkpoint::decode(&later, &run(7));
-        assert_eq!(found, Err(CheckpointError::Version { found: 3 }));
+        for other in [2, 4] {
+            later[8] = other;
+            let found = u32::from(other);
+            let refused = Checkpoint::decode(&later, &run(7));
+            assert_eq!(refused, Err(CheckpointError::Version { found }));
+        }
     }
 
     #[test]
@@ -361,5 +383,26 @@ mod tests {
         assert_eq!(granted, [20, 20, 10, 0]);
         checkpoint.done(99);
         assert_eq!(checkpoint.steps_kept(), 50);
+    }
+
+    #[test]
+    fn whole_epochs_that_were_not_begun_are_given_back() {
+        let check = |begun: u64, granted: u64, epoch: u64, expected: (u64, u64)| {
+            let mut checkpoint = Checkpoint::new(run(7), Payer::Nobody, vec![]);
+            assert_eq!(checkpoint.begin(begun), begun);
+            let left = checkpoint.give_back(granted, epoch);
+            assert_eq!((checkpoint.steps_begun(), left), expected);
+        };
+        check(20, 20, 1, (0, 0));
+        check(20, 7, 1, (13, 0));
+        check(20, 0, 1, (20, 0));
+        // 13 were taken, and the epoch ends at 15.
+        check(20, 7, 5, (15, 2));
+        check(20, 5, 5, (15, 0));
+        check(20, 7, 20, (20, 7));
+        // The last epoch is cut by the end of the run.
+        check(50, 3, 20, (50, 3));
+        check(50, 13, 20, (40, 3));
+        check(0, 0, 5, (0, 0));
     }
 }

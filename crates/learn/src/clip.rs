@@ -22,7 +22,7 @@ const ROUNDING: f64 = 1.0 - 1.0 / 4_194_304.0;
 
 /// Clip norms that pass: between them no product or sum of contributions leaves the normal floats by more than is accounted
 /// for.
-const NORMS: std::ops::RangeInclusive<f64> = 1e-9..=1e9;
+pub(crate) const NORMS: std::ops::RangeInclusive<f64> = 1e-9..=1e9;
 
 /// How gradients are clipped.
 #[derive(Clone, Debug, PartialEq)]

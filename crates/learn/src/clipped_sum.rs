@@ -31,6 +31,10 @@
 //! Each `S` errs by less than all of this together, and `η` is twice that, rounded up. If one example is replaced, the exact
 //! sums differ by at most `2 (1-η) C` and the claim holds with `2C`. ∎
 //!
+//! **A norm that moves** is a function of what was released. So whether a sum can be made for it must not depend on it: it would be told by an error, in a run that was paid for.
+//! As shares of `C`, the errors 1 and 2 are the same for all norms; 3 is the larger the smaller `C` is, and 4 the larger the fewer units `C/g` has, which are the fewest where `C` is a power of two, and
+//! nearly twice as many just below the next. [`ClippedSum::moving`] takes `η` once, for a norm below all that pass on the grid with the fewest units: it is enough for every norm, and what is refused is refused for all of them, before the first step.
+//!
 //! How a batch is cut and what is summed together depends on its size and the network alone, and integers add up in any order: the
 //! result has the same bits for any number of threads.
 
@@ -39,7 +43,7 @@ mod step;
 
 use whit_core::{Secret, round};
 
-use crate::clip::Clip;
+use crate::clip::{Clip, NORMS};
 use crate::layer::Prepared;
 use crate::network::{Examples, Network, Shape};
 use crate::validate::{NetworkError, Result};
@@ -68,8 +72,17 @@ pub struct ClippedSum {
     slots: usize,
     /// `1 - η`.
     margin: f64,
+    /// What `η` is enough for.
+    least: Least,
     /// Of the network that it was made for: all that `η` and the clip rest on.
     shape: Shape,
+}
+
+/// The smallest norm, and the fewest units of the grid in a norm, for which `η` is enough: it is for all that are not less.
+#[derive(Clone, Copy)]
+struct Least {
+    norm: f64,
+    units: f64,
 }
 
 /// The memory of a run, used again at every step.
@@ -137,17 +150,29 @@ impl<'a> BatchRows<'a> {
 impl ClippedSum {
     /// `batch_cap` is public: the expected batch and a generous tail. Larger batches are slower, and as private.
     pub fn new(network: &Network, clip: Clip, grid: f64, batch_cap: u32) -> Result<Self> {
-        let (given, layers) = (clip.layers(), network.trained_layers());
-        if let Some(given) = given.filter(|&given| given != layers) {
-            return Err(NetworkError::Norms { given, layers });
-        }
-        let norm = clip.norm_upper();
-        let steps = norm / grid;
-        let power_of_two = grid.is_normal() && grid > 0.0 && grid.to_bits() << 12 == 0;
-        if !power_of_two || !(1024.0..=137_438_953_472.0).contains(&steps) {
-            let what = "the step of the grid";
-            return Err(NetworkError::OutOfRange { what, given: grid });
-        }
+        let least = Least {
+            norm: clip.norm_upper(),
+            units: units(network, &clip, grid)?,
+        };
+        Self::for_least(network, clip, grid, batch_cap, least)
+    }
+
+    /// The same for a clip norm that moves, and grids that are as far below it: made for every norm that passes, or refused for all of them.
+    pub fn moving(network: &Network, clip: Clip, grid: f64, batch_cap: u32) -> Result<Self> {
+        let least = Least {
+            norm: power_of_two_below(*NORMS.start()),
+            units: power_of_two_below(units(network, &clip, grid)?),
+        };
+        Self::for_least(network, clip, grid, batch_cap, least)
+    }
+
+    fn for_least(
+        network: &Network,
+        clip: Clip,
+        grid: f64,
+        batch_cap: u32,
+        least: Least,
+    ) -> Result<Self> {
         let cap = (batch_cap as usize).clamp(1, BATCH_MAX);
         let slots = network.slots_for(cap);
         let micro_batches = Cut::new(network, slots, cap).micro_batches;
@@ -158,11 +183,12 @@ impl ClippedSum {
             carries: (micro_batches + 1).max(BATCH_MAX / (PART_MAX / 2)),
             cap,
             parameters: network.param_len(),
-            norm,
-            grid,
+            norm: least.norm,
+            // Exact: of one norm it is its grid, and of powers of two a power of two.
+            grid: least.norm / least.units,
         }
         .error_upper();
-        let share = round::div_up(2.0 * error, norm);
+        let share = round::div_up(2.0 * error, least.norm);
         let margin = round::sub_down(1.0, share);
         if margin.is_nan() || margin < MARGIN_MIN {
             let cap = batch_cap;
@@ -174,18 +200,23 @@ impl ClippedSum {
             batch_cap: cap,
             slots,
             margin,
+            least,
             shape: network.shape(cap),
         })
     }
 
-    /// The same for another clip norm, when it adapts.
+    /// The same for another clip norm: of one that [moves](Self::moving), any that passes, on the grid that is as far below it. The margin stays.
     pub fn with_clip(&self, network: &Network, clip: Clip, grid: f64) -> Result<Self> {
-        Self::new(
-            network,
+        let (norm, units) = (clip.norm_upper(), units(network, &clip, grid)?);
+        if norm < self.least.norm || units < self.least.units {
+            let what = "a clip norm that moves";
+            return Err(NetworkError::OutOfRange { what, given: norm });
+        }
+        Ok(Self {
             clip,
             grid,
-            u32::try_from(self.batch_cap).unwrap_or(u32::MAX),
-        )
+            ..*self
+        })
     }
 
     /// No two neighbouring sums are further apart, in L2.
@@ -255,6 +286,26 @@ impl ClippedSum {
             below: Secret::new(below),
         })
     }
+}
+
+/// The clip norm in units of the grid, which is exact. Refuses a clip for other layers, and what is no grid of that norm.
+fn units(network: &Network, clip: &Clip, grid: f64) -> Result<f64> {
+    let (given, layers) = (clip.layers(), network.trained_layers());
+    if let Some(given) = given.filter(|&given| given != layers) {
+        return Err(NetworkError::Norms { given, layers });
+    }
+    let units = clip.norm_upper() / grid;
+    let power_of_two = grid.is_normal() && grid > 0.0 && grid.to_bits() << 12 == 0;
+    if !power_of_two || !(1024.0..=137_438_953_472.0).contains(&units) {
+        let what = "the step of the grid";
+        return Err(NetworkError::OutOfRange { what, given: grid });
+    }
+    Ok(units)
+}
+
+/// The largest power of two that is at most a positive normal float.
+fn power_of_two_below(x: f64) -> f64 {
+    f64::from_bits(x.to_bits() >> 52 << 52)
 }
 
 /// The plain sum of a batch's gradients, with **no privacy**: what speed is compared with, and for public data. `gradient` is

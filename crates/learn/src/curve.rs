@@ -51,7 +51,12 @@ pub enum Quantity {
     Loss,
 }
 
+/// The first line of the numbers.
+const HEADER: &str = "quantity,name,step,value";
+
 impl Quantity {
+    const ALL: [Self; 3] = [Self::EpsilonUpper, Self::Accuracy, Self::Loss];
+
     /// The name of its axis.
     pub fn name(self) -> &'static str {
         match self {
@@ -90,6 +95,27 @@ impl History {
         if value.is_finite() {
             points.push([step as f64, value]);
         }
+    }
+
+    /// What [`csv`](Self::csv) has written, up to a step; `None` if it was not that. A number whose end was cut off would be another number, so that each line must have
+    /// its end.
+    pub fn from_csv(text: &str, last: u64) -> Option<Self> {
+        let mut lines = text.strip_suffix('\n')?.lines();
+        if lines.next() != Some(HEADER) {
+            return None;
+        }
+        let mut history = Self::new();
+        for line in lines {
+            let (quantity, rest) = line.split_once(",\"")?;
+            let (name, rest) = rest.rsplit_once("\",")?;
+            let (step, value) = rest.split_once(',')?;
+            let (step, value): (f64, f64) = (step.parse().ok()?, value.parse().ok()?);
+            let quantity = Quantity::ALL.into_iter().find(|of| of.name() == quantity)?;
+            if step >= 0.0 && step <= last as f64 {
+                history.note(quantity, &name.replace("\"\"", "\""), step as u64, value);
+            }
+        }
+        Some(history)
     }
 
     /// One chart for each quantity that was noted.
@@ -134,7 +160,7 @@ impl History {
 
     /// Everything as lines `quantity,name,step,value`, for other programs.
     pub fn csv(&self) -> String {
-        let mut text = String::from("quantity,name,step,value\n");
+        let mut text = format!("{HEADER}\n");
         for (quantity, name, points) in &self.0 {
             let name = name.replace('"', "\"\"");
             for [step, value] in points {
@@ -189,6 +215,45 @@ mod tests {
         assert_eq!(
             history.csv(),
             "quantity,name,step,value\nloss on public data,\"test\",1,1\nloss on public data,\"test\",3,5\n"
+        );
+    }
+
+    #[test]
+    fn what_was_written_is_read_up_to_a_step() {
+        let mut history = History::new();
+        for step in 1..=10 {
+            history.note(Quantity::Accuracy, "a \"b\", c", step, 0.1 * step as f64);
+            history.note(
+                Quantity::EpsilonUpper,
+                "upper bound",
+                step,
+                1.0 / step as f64,
+            );
+        }
+        let text = history.csv();
+        assert_eq!(History::from_csv(&text, 10), Some(history));
+        let part = History::from_csv(&text, 4).expect("a history");
+        assert_eq!(part.charts("")[1].curves[0].points.len(), 4);
+        for other in [
+            "",
+            "a,b\n1,2\n",
+            &text[..text.len() - 4],
+            &text.replace("accuracy", "age"),
+        ] {
+            let found = History::from_csv(other, 10);
+            assert_eq!(found, None, "{other}");
+        }
+        // What is cut off at the end of a line is shorter, and nothing else.
+        for end in 0..text.len() {
+            let found = History::from_csv(&text[..end], 10);
+            assert!(
+                found.is_none_or(|found| text.starts_with(&found.csv())),
+                "{end}"
+            );
+        }
+        assert_eq!(
+            History::from_csv("quantity,name,step,value\nage,\"x\",1,2\n", 9),
+            None
         );
     }
 

@@ -43,6 +43,22 @@ pub enum Error {
     /// A run cannot be kept, or cannot go on.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// Batches of the plan cannot be summed in floats exactly enough.
+    #[error(
+        "a batch of {expected} examples, and now and then {cap}, cannot be summed in floats: rounding could reach {share:.2} of the clip norm"
+    )]
+    BatchRounding {
+        /// The public size of a batch.
+        expected: f64,
+        /// The public cap.
+        cap: u32,
+        /// What rounding could reach.
+        share: f64,
+        /// The largest expected batch that passes for this network.
+        passes: u64,
+        /// The declared number of examples.
+        examples_public: u64,
+    },
     /// A field of a plan that is needed, or has no use.
     #[error("{of} {} `{field}`", if *missing { "needs" } else { "has no use for" })]
     Field {
@@ -118,6 +134,14 @@ pub enum Error {
         count_noise: f64,
         /// That of sum and number together.
         noise_multiplier: f64,
+    },
+    /// An audit of so many trials says nothing, or does not end.
+    #[error("an audit of {given} trials of each world is too small, or takes longer than a day")]
+    Trials {
+        /// What was asked for.
+        given: usize,
+        /// How many end in about a day.
+        most: usize,
     },
     /// A list of budgets in a search.
     #[error(
@@ -315,8 +339,9 @@ impl Fault for Error {
             | Self::TooManyExamples { .. }
             | Self::NoiseMemory { .. }
             | Self::OtherModel { .. } => FaultKind::Invalid,
-            Self::CountNoise { .. } => FaultKind::Invalid,
-            Self::Searched { .. }
+            Self::CountNoise { .. } | Self::Trials { .. } => FaultKind::Invalid,
+            Self::BatchRounding { .. }
+            | Self::Searched { .. }
             | Self::SearchStopped
             | Self::MiddleOfEpoch { .. }
             | Self::OutOfOrder { .. }
@@ -337,6 +362,7 @@ impl Fault for Error {
             Self::Model(error) => error.code(),
             Self::Network(error) => error.code(),
             Self::Checkpoint(error) => error.code(),
+            Self::BatchRounding { .. } => "batch_rounding",
             Self::Field { missing: true, .. } => "plan_field_missing",
             Self::Field { .. } => "plan_field_unused",
             Self::Word { .. } => "plan_word",
@@ -347,6 +373,7 @@ impl Fault for Error {
             Self::OtherPlan => "other_plan",
             Self::OtherPermit => "other_permit",
             Self::CountNoise { .. } => "count_noise",
+            Self::Trials { .. } => "audit_trials",
             Self::Searched { .. } => "searched_budget",
             Self::SearchStopped => "search_stopped",
             Self::Unbound => "sum_not_the_plans",
@@ -383,6 +410,17 @@ impl Fault for Error {
             Self::Model(error) => error.suggestion(),
             Self::Network(error) => error.suggestion(),
             Self::Checkpoint(error) => error.suggestion(),
+            Self::BatchRounding {
+                passes,
+                examples_public,
+                ..
+            } => {
+                // Rounded down, so that what is told passes.
+                let rate = (*passes as f64 / *examples_public as f64 * 1e6).floor() / 1e6;
+                format!(
+                    "let the expected batch be at most {passes}: a sampling `rate` of at most {rate} in [plan] if n_public is {examples_public}"
+                )
+            }
             Self::Field {
                 field,
                 missing: true,
@@ -411,6 +449,10 @@ impl Fault for Error {
             } => format!(
                 "give count_noise above {noise_multiplier}, such as a twentieth of the expected batch"
             ),
+            Self::Trials { most, .. } if *most < 2 => {
+                "audit a plan of fewer steps, or of smaller batches: a run of this one takes a day".into()
+            }
+            Self::Trials { most, .. } => format!("give from 2 to {most} trials, or none for a minute of them"),
             Self::Searched { field } => {
                 format!("give one `{field}` in [plan], which all runs of the search keep together")
             }
@@ -421,7 +463,7 @@ impl Fault for Error {
             Self::Entropy(_) => "run where the operating system's random source works".into(),
             Self::OutOfRange { what, range, .. } => format!("give {what} as {range}"),
             Self::EmptyInterval { .. } => {
-                "give two finite numbers that are apart, the lower one first".into()
+                "give two numbers that are apart, by no less than 1e-99 and no further out than 1e100, the lower one first".into()
             }
             Self::Bounds {
                 column,

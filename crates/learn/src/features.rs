@@ -18,7 +18,7 @@
 //! matters in half as many numbers. Of `C` columns, `2^J` pixels apart from the first pixel on, those on the right stand for both halves: of a picture of 32 columns and its mirror image they
 //! have seen 16, 20, 24, 28 and 15, 11, 7, 3, evenly over the whole. Those on the left have seen the same with a gap in the middle, and are left out.
 
-mod deskew;
+pub(crate) mod deskew;
 mod planes;
 
 use std::num::NonZeroUsize;

@@ -26,6 +26,7 @@ pub mod pate;
 pub mod payment;
 pub mod plan;
 mod poisson;
+pub mod predict;
 pub mod recipe;
 pub mod safetensors;
 pub mod sampler;

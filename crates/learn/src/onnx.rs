@@ -1,14 +1,16 @@
 //! ONNX, which runtimes of every language read: the layers of a network as nodes, its parameters as initialisers.
 //!
 //! The file is one protobuf message (`onnx.proto`, `ModelProto`), written here by hand: a field is a tag and a number or a run of bytes,
-//! and no more of the format is needed. Dropout does nothing when a model is used and is left out. The network gets features as the
-//! plan normalised them, and gives what the last layer gives (for classes: logits).
+//! and no more of the format is needed. Dropout does nothing when a model is used and is left out. The input is the numbers of a file: the plan's normalisation is
+//! the first nodes of the graph, in 32-bit floats. (Training normalises in 64 bits and rounds then, so that a feature may differ in its last digits, and in more
+//! of them where a mean is far larger than its deviation.) The output is what the last layer gives (for classes: logits). Notes tell the names of features and classes.
 
 mod message;
 
 use thiserror::Error as ThisError;
 use whit_core::{Fault, FaultKind};
 
+use crate::data::Inputs;
 use crate::model::{Architecture, LayerSpec, Tensor, tensors};
 
 use message::Message;
@@ -34,6 +36,9 @@ pub enum OnnxError {
     /// The network takes features, and what makes them of examples has no nodes.
     #[error("the map of [features] is not written as ONNX")]
     Features,
+    /// Constants of the plan that are no 32-bit floats.
+    #[error("the normalisation of the plan has constants that ONNX has no room for")]
+    Normalisation,
     /// The parameters are not those of the network.
     #[error("there are not as many parameters as the network has")]
     Parameters,
@@ -42,7 +47,7 @@ pub enum OnnxError {
 impl Fault for OnnxError {
     fn kind(&self) -> FaultKind {
         match self {
-            Self::Layer { .. } | Self::Features => FaultKind::Refused,
+            Self::Layer { .. } | Self::Features | Self::Normalisation => FaultKind::Refused,
             Self::Parameters => FaultKind::Bug,
         }
     }
@@ -51,6 +56,7 @@ impl Fault for OnnxError {
         match self {
             Self::Layer { .. } => "onnx_layer",
             Self::Features => "onnx_features",
+            Self::Normalisation => "onnx_normalisation",
             Self::Parameters => "onnx_parameters",
         }
     }
@@ -58,6 +64,9 @@ impl Fault for OnnxError {
     fn suggestion(&self) -> String {
         match self {
             Self::Layer { .. } => "use the safetensors file, which holds every layer".into(),
+            Self::Normalisation => {
+                "use the safetensors file, and the constants of card.json in 64 bits".into()
+            }
             Self::Features => {
                 "use the safetensors file, and make features by `whit_learn::Features`".into()
             }
@@ -66,10 +75,12 @@ impl Fault for OnnxError {
     }
 }
 
-/// The bytes of a file. `notes` are texts about the model, such as its guarantee.
+/// The bytes of a file. `inputs` says what becomes of the numbers of a file before the first layer; without it, the graph begins with that. `notes` are texts about the
+/// model, such as its guarantee.
 pub fn write(
     architecture: &Architecture,
     parameters: &[f32],
+    inputs: Option<&Inputs>,
     notes: &[(&str, &str)],
 ) -> Result<Vec<u8>, OnnxError> {
     let tensors = tensors(architecture.layers());
@@ -82,11 +93,18 @@ pub fn write(
         last: "features".into(),
         opset: 13,
     };
+    let constants = match inputs {
+        Some(inputs) => graph.normalisation(inputs)?,
+        None => Vec::new(),
+    };
     for (index, layer) in architecture.layers().iter().enumerate() {
         graph.layer(index, layer)?;
     }
     graph.named("outputs".into(), "Identity", &[], &[]);
     let mut bytes = graph.bytes.text(2, "whit");
+    for constant in constants {
+        bytes = bytes.message(5, constant);
+    }
     for tensor in &tensors {
         let values = &parameters[tensor.offset..tensor.offset + tensor.len()];
         bytes = bytes.message(5, initializer(architecture, tensor, values));
@@ -129,6 +147,35 @@ enum Attribute {
 }
 
 impl Graph {
+    /// `(x · scale - mean) / std` as nodes, as far as it does something, and the constants that they take.
+    fn normalisation(&mut self, inputs: &Inputs) -> Result<Vec<Message>, OnnxError> {
+        let channels = inputs.shape.first().copied().unwrap_or(1);
+        let mut shape = vec![1; inputs.shape.len()];
+        let scale = vec![inputs.scale; channels];
+        let mut constants = Vec::new();
+        let steps = [
+            ("Mul", "input.scale", &scale, 1.0),
+            ("Sub", "input.mean", &inputs.mean, 0.0),
+            ("Div", "input.std", &inputs.std, 1.0),
+        ];
+        for (kind, name, values, nothing) in steps {
+            if values.iter().all(|value| *value == nothing) {
+                continue;
+            }
+            let values: Vec<f32> = values.iter().map(|value| *value as f32).collect();
+            let is_usable = |value: &f32| value.is_finite() && (kind == "Sub" || *value != 0.0);
+            if values.len() != channels || !values.iter().all(is_usable) {
+                return Err(OnnxError::Normalisation);
+            }
+            if let Some(first) = shape.first_mut() {
+                *first = channels;
+            }
+            constants.push(tensor(name, &shape, &values));
+            self.named(format!("{name}.node"), kind, &[name.to_owned()], &[]);
+        }
+        Ok(constants)
+    }
+
     fn layer(&mut self, index: usize, layer: &LayerSpec) -> Result<(), OnnxError> {
         use Attribute::{Float, Number, Numbers, Text};
         let weights = [format!("{index}.weight"), format!("{index}.bias")];
@@ -257,6 +304,11 @@ fn initializer(architecture: &Architecture, tensor: &Tensor, values: &[f32]) -> 
         }
         _ => (tensor.shape.clone(), values.to_vec()),
     };
+    self::tensor(&tensor.name, &shape, &values)
+}
+
+/// A tensor of floats.
+fn tensor(name: &str, shape: &[usize], values: &[f32]) -> Message {
     let raw: Vec<u8> = values
         .iter()
         .flat_map(|value| value.to_le_bytes())
@@ -267,7 +319,7 @@ fn initializer(architecture: &Architecture, tensor: &Tensor, values: &[f32]) -> 
             message.number(1, *side as u64)
         })
         .number(2, FLOAT)
-        .text(8, &tensor.name)
+        .text(8, name)
         .bytes(9, &raw)
 }
 
@@ -300,7 +352,7 @@ mod tests {
         let architecture = architecture(text, input);
         let parameters = init(architecture.layers(), 5);
         let notes = [("epsilon_upper", "1")];
-        let model = write(&architecture, &parameters, &notes).expect("fits");
+        let model = write(&architecture, &parameters, None, &notes).expect("fits");
         let graph = all(&model, 7).remove(0);
         (model, graph, parameters)
     }
@@ -365,6 +417,44 @@ mod tests {
     }
 
     #[test]
+    fn the_normalisation_of_the_plan_comes_first() {
+        let architecture = architecture("kind = 'logistic'", &[2, 3, 3]);
+        let parameters = init(architecture.layers(), 5);
+        let mut inputs = Inputs {
+            format: crate::data::Format::Idx,
+            columns: Vec::new(),
+            categories: Default::default(),
+            shape: vec![2, 3, 3],
+            scale: 1.0 / 255.0,
+            mean: vec![0.5, 0.25],
+            std: vec![0.3, 0.2],
+        };
+        let written = |inputs: &Inputs| write(&architecture, &parameters, Some(inputs), &[]);
+        let graph = all(&written(&inputs).expect("fits"), 7).remove(0);
+        let found = kinds(&graph);
+        assert_eq!(found[..3], ["Mul", "Sub", "Div"]);
+        let nodes = all(&graph, 1);
+        assert_eq!(texts(&nodes[0], 1), ["features", "input.scale"]);
+        assert_eq!(texts(&nodes[3], 1)[0], texts(&nodes[2], 2)[0]);
+        let mean = all(&graph, 5)
+            .into_iter()
+            .find(|it| texts(it, 8) == ["input.mean"]);
+        let mean = mean.expect("a constant");
+        assert_eq!(numbers(&mean, 1), [2, 1, 1], "one for each channel");
+        let raw: Vec<u8> = [0.5_f32, 0.25]
+            .iter()
+            .flat_map(|x| x.to_le_bytes())
+            .collect();
+        assert_eq!(all(&mean, 9), [raw]);
+        inputs.scale = 1.0;
+        inputs.mean = vec![0.0; 2];
+        let graph = all(&written(&inputs).expect("fits"), 7).remove(0);
+        assert_eq!(kinds(&graph)[0], "Div", "what does nothing is left out");
+        inputs.std[1] = 1e-60;
+        assert_eq!(written(&inputs), Err(OnnxError::Normalisation));
+    }
+
+    #[test]
     fn a_linear_layer_over_positions_is_turned() {
         let text = "kind = 'layers'\nlayers = [{ kind = 'linear', outputs = 3 }, { kind = 'layer_norm' }, { kind = 'gelu' }, { kind = 'flatten' }, { kind = 'linear', outputs = 10 }]";
         let (model, graph, parameters) = graph(text, &[4, 2]);
@@ -393,7 +483,7 @@ mod tests {
         let text = "kind = 'layers'\nlayers = [{ kind = 'embedding', entries = 9, features = 2 }, { kind = 'flatten' }, { kind = 'linear', outputs = 10 }]";
         let architecture = architecture(text, &[3]);
         let parameters = init(architecture.layers(), 0);
-        let error = write(&architecture, &parameters, &[]).expect_err("an embedding");
+        let error = write(&architecture, &parameters, None, &[]).expect_err("an embedding");
         assert_eq!(
             error,
             OnnxError::Layer {
@@ -402,7 +492,7 @@ mod tests {
             }
         );
         assert!(error.suggestion().contains("safetensors"));
-        let short = write(&architecture, &parameters[1..], &[]);
+        let short = write(&architecture, &parameters[1..], None, &[]);
         assert_eq!(short, Err(OnnxError::Parameters));
     }
 }

@@ -3,7 +3,7 @@
 //! student learns from public examples and these labels, and may be shown to everybody [PAE+17, PSM+18].
 //!
 //! **Whom it protects.** One private example reaches one teacher, so neighbours differ in the votes of one teacher, all of them at once and in any way. That holds if the
-//! part that an example goes to is fixed by that example, or by its place, and not by others; whoever trains teachers vouches for it. (`Neighbours::AddRemove`: an example more or
+//! part that an example goes to is fixed by that example, or, where examples are replaced and never added, by its place, and not by others; whoever trains teachers vouches for it. (`Neighbours::AddRemove`: an example more or
 //! less changes one teacher. `Neighbours::ReplaceOne` is about teachers: one is replaced. An example that is replaced by one in *another* part changes two.) The number
 //! of teachers is public, and so are the public examples, the number of classes and all parameters.
 //!
@@ -17,6 +17,7 @@
 //! | what it cost at these votes | [`owner`] | yes: for the owner's eyes |
 //! | that number with noise | [`sanitise`] | yes, priced |
 //! | which parameters to choose | [`tune()`] | public or simulated votes only |
+//! | the same by private votes | [`PrivateChoice`] | yes, through the exponential mechanism |
 //!
 //! **Three epsilons.** The *guarantee* does not look at votes, is what is charged, and holds. The *data-dependent* epsilon of the papers looks at them: it is smaller where teachers agree, it is private
 //! itself, and it is no promise, since it was not fixed beforehand. The *sanitised* one is the second with noise, and may be published: an estimate, with an interval.
@@ -60,7 +61,9 @@ mod laplace;
 pub mod learner;
 pub mod owner;
 pub mod partition;
+pub mod private_choice;
 pub mod recipe;
+mod room;
 pub mod sanitise;
 pub mod spread;
 pub mod student;
@@ -77,7 +80,9 @@ pub use error::VotesError;
 pub use interactive::Interactive;
 pub use laplace::LaplaceAggregation;
 pub use owner::{Accounting, Owner};
-pub use recipe::{EnsembleRecipe, Room};
+pub use private_choice::PrivateChoice;
+pub use recipe::EnsembleRecipe;
+pub use room::Room;
 pub use sanitise::{Sanitise, Sanitised};
 pub use tune::{Choice, Goal, simulated, tune};
 pub use votes::{Declared, Layout, Votes};

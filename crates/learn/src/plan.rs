@@ -25,7 +25,7 @@ mod factor;
 mod noise;
 mod parts;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use whit_accounting::{Bracket, epsilon};
 use whit_core::{Delta, Event, Mechanism, Neighbours, Probability, Ratio, Sampling, round};
@@ -162,8 +162,7 @@ impl Plan {
 
     /// A size that batches hardly ever exceed, by ten standard deviations and some: public, for whoever sums in floats.
     pub fn batch_cap(&self) -> u32 {
-        let expected = self.expected_batch();
-        (expected + 10.0 * expected.sqrt() + 32.0).ceil() as u32
+        batch_cap(self.expected_batch())
     }
 
     /// How likely an example is in a step, by itself.
@@ -352,7 +351,7 @@ pub struct Summary {
 }
 
 /// A cyclic run, in numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CyclicSummary {
     /// How many steps an epoch has.
@@ -365,8 +364,30 @@ pub struct CyclicSummary {
     pub sensitivity: f64,
 }
 
+impl CyclicSummary {
+    /// For people: names and values.
+    pub fn words(&self) -> [(&'static str, String); 4] {
+        let band = match self.band {
+            0 => "a tree".into(),
+            steps => steps.to_string(),
+        };
+        [
+            ("steps of an epoch", self.bins.to_string()),
+            ("steps whose noise is correlated", band),
+            (
+                "turns of one example, at most",
+                self.participations.to_string(),
+            ),
+            (
+                "sensitivity of the run, in clip norms",
+                self.sensitivity.to_string(),
+            ),
+        ]
+    }
+}
+
 /// A clip norm that moves, in numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AdaptiveSummary {
     /// The share of gradients that are to be below the clip norm.
@@ -377,6 +398,11 @@ pub struct AdaptiveSummary {
     pub count_noise: f64,
     /// The noise of the sum, over the clip norm.
     pub sum_noise_multiplier: f64,
+}
+
+/// Ten standard deviations above the expected size of a batch, and some.
+pub(crate) fn batch_cap(expected: f64) -> u32 {
+    (expected + 10.0 * expected.sqrt() + 32.0).ceil() as u32
 }
 
 #[cfg(test)]

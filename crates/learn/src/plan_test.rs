@@ -172,6 +172,25 @@ fn balls_in_bins_are_calibrated_by_a_few_prices() {
     }
 }
 
+/// Samples of fixed size: what a search for the least noise goes by is not what the noise is priced by, and a target that can be kept was refused as a bug.
+#[test]
+fn noise_is_found_where_epsilon_is_priced_more_coarsely_than_delta() {
+    for (size, steps, epsilon) in [(250, 60, 2.0), (50, 20, 0.5), (500, 200, 3.0)] {
+        let sampler = SamplerDraft::FixedSize { size };
+        let plan = plan(&Draft {
+            sampler,
+            steps,
+            noise: NoiseDraft::Epsilon(epsilon),
+            delta: 1e-6,
+            relation: sampler.relation(),
+            examples_public: 5000,
+            ..mnist()
+        });
+        let found = plan.epsilon().upper();
+        assert!(found <= epsilon && found >= 0.999 * epsilon, "{found}");
+    }
+}
+
 #[test]
 fn every_sampler_has_a_plan_under_its_relation() {
     for (sampler, word, rate) in [

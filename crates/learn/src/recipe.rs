@@ -52,9 +52,7 @@ use whit_core::{Event, Secret};
 
 use crate::card::Search;
 use crate::checkpoint::{Place, Run};
-use crate::clip::Clip;
-use crate::clipped_sum::ClippedSum;
-use crate::data::{Classes, Dataset, Declaration, load_public_beside};
+use crate::data::{Classes, Dataset, Declaration, Inputs, load_public_beside};
 use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::loss::Loss;
@@ -63,9 +61,10 @@ use crate::network::Network;
 use crate::onnx::{self, OnnxError};
 use crate::optimizer::{Average, Optimizer};
 use crate::payment::Payment;
-use crate::plan::Plan;
+use crate::plan::{Plan, batch_cap};
 use crate::schedule::Schedule;
-use crate::train::{EXAMPLES_MAX, Method, Trainer};
+use crate::train::{Clipping, EXAMPLES_MAX, Method, Trainer, sum_of};
+use crate::validate::NetworkError;
 
 pub(crate) use search::PAD_MAX;
 pub use search::{Score, SearchSection};
@@ -242,11 +241,12 @@ impl Recipe {
         &self,
         architecture: &Architecture,
         parameters: &[f32],
+        inputs: &Inputs,
         notes: &[(&str, &str)],
     ) -> std::result::Result<Vec<u8>, OnnxError> {
         match &self.features {
             Some(_) => Err(OnnxError::Features),
-            None => onnx::write(architecture, parameters, notes),
+            None => onnx::write(architecture, parameters, Some(inputs), notes),
         }
     }
 
@@ -269,14 +269,42 @@ impl Recipe {
         let classes = self.data.classes.as_ref().map(Classes::count);
         let (architecture, loss) = self.architecture(shape, classes)?;
         let network = Network::from_specs(architecture.layers(), loss)?;
-        let clip = Clip::of(method.clipping, plan.clip_norm(), network.trained_layers())?;
-        ClippedSum::new(&network, clip, plan.grid(), plan.batch_cap())?;
+        self.check_rounding(plan, &network, method.clipping)?;
         plan.check_memory(network.param_len())?;
-        plan.adaptive()?;
         if plan.correlated()?.is_none() {
             plan.noise()?;
         }
         Ok(architecture)
+    }
+
+    /// Refuses batches that are too large to be summed in floats, and says which would not be; for all norms, where the clip norm moves.
+    pub(crate) fn check_rounding(
+        &self,
+        plan: &Plan,
+        network: &Network,
+        clipping: Clipping,
+    ) -> Result<()> {
+        let sum = |cap| sum_of(plan, network, clipping, cap);
+        let (cap, share) = match sum(plan.batch_cap()) {
+            Err(Error::Network(NetworkError::Rounding { cap, share })) => (cap, share),
+            made => return made.map(drop),
+        };
+        // Between a batch that passes and one that does not, by halves.
+        let (mut passes, mut fails) = (0, plan.expected_batch() as u64);
+        while fails - passes > 1 {
+            let middle = passes.midpoint(fails);
+            match sum(batch_cap(middle as f64)) {
+                Ok(_) => passes = middle,
+                Err(_) => fails = middle,
+            }
+        }
+        Err(Error::BatchRounding {
+            expected: plan.expected_batch(),
+            cap,
+            share,
+            passes,
+            examples_public: self.data.n_public.unwrap_or_default(),
+        })
     }
 
     /// Refuses a declared number of examples that would be refused once they are read.

@@ -346,12 +346,21 @@ fn features_are_trained_on_and_evaluated_and_belong_to_a_run() {
         trainer.evaluate(&data()),
         Err(Error::OtherFeatures { .. })
     ));
-    let onnx = recipe.onnx(&architecture, &trainer.parameters(), &[]);
+    let inputs = crate::data::Inputs {
+        format: crate::data::Format::Npy,
+        columns: Vec::new(),
+        categories: Default::default(),
+        shape: vec![2, 12, 8],
+        scale: 1.0,
+        mean: vec![0.0; 2],
+        std: vec![1.0; 2],
+    };
+    let onnx = recipe.onnx(&architecture, &trainer.parameters(), &inputs, &[]);
     assert_eq!(onnx, Err(OnnxError::Features));
     let (architecture, _) = plain.architecture(&[2, 12, 8], Some(3)).expect("fits");
     assert!(
         plain
-            .onnx(&architecture, &plain.initial(&architecture), &[])
+            .onnx(&architecture, &plain.initial(&architecture), &inputs, &[])
             .is_ok()
     );
 }
@@ -414,4 +423,31 @@ fn more_examples_than_are_trained_on_are_refused_by_what_is_declared() {
     let error = recipe((1 << 25) + 1).expect_err("one more");
     assert_eq!(error.code(), "too_many_examples");
     assert!(error.suggestion().contains("33554432"));
+}
+
+/// What a refusal of large batches tells would pass, does, and a little more does not.
+#[test]
+fn batches_that_cannot_be_summed_are_refused_with_a_number() {
+    let text = |rate: f64| {
+        format!(
+            "[data]\npath = 'x.npy'\nlabel = 'y.npy'\nshape = [20]\nclasses = 2\nn_public = 30000000\n\
+             [model]\nkind = 'mlp'\nhidden = [8]\n\
+             [plan]\nrate = {rate}\nsteps = 1\nclip = 1.0\nnoise_multiplier = 1.0\ndelta = 1e-9\n"
+        )
+    };
+    let checked = |rate: f64| {
+        let recipe: Recipe = toml::from_str(&text(rate)).expect("a plan");
+        let plan = recipe.plan().expect("a price");
+        recipe.check(&plan, &[20]).map(drop)
+    };
+    let Err(error) = checked(1.0) else {
+        panic!("thirty million examples in 32-bit floats");
+    };
+    let Error::BatchRounding { passes, .. } = error else {
+        panic!("{error:?}");
+    };
+    assert!(error.suggestion().contains(&format!("at most {passes}")));
+    assert!(passes > 1000, "{passes}");
+    assert_eq!(checked(passes as f64 / 3e7), Ok(()));
+    assert!(checked((passes + 20) as f64 / 3e7).is_err());
 }

@@ -4,7 +4,7 @@
 //! **Guarantee.** Whoever sees what [`SearchPlan::choose`] gives, and all that is made of it, sees what the plan's event describes: it is `(epsilon_upper, delta)`-DP.
 //! *Proof.* [`BestOf`] draws how many runs there are and which candidate each takes. A run is a [`Trainer`] with noise and batches of its own, so it is the event of
 //! its candidate's plan, which stands in the event of the search; its score is a function of its parameters and of public data, which are a [`Dataset`] and no
-//! `Secret`. All weights of a run and everything on the way to them are covered by the run's event; of a run that is not the best nothing is kept. That the best of
+//! `Secret`. All weights of a run and everything on the way to them are covered by the run's event; of a run that is not the best nothing is kept, not even an error. That the best of
 //! such runs has the stated price is proven in `accounting`, `best_of.rs`.
 //!
 //! **What must not be seen.** How many runs there were is not paid for: given that number, the best of so many was released. So nothing here says it. There is
@@ -12,7 +12,7 @@
 //! do not count are forgotten. What a ledger is charged for is padded, as whoever is charged has a watch.
 //!
 //! **All or nothing.** A search that was stopped cannot go on: to draw the rest of the runs one would have to keep how many there were, and the runs. The
-//! [place](Place) counts a search as one step, before its first run; what was paid is spent. Nor is a search that has ended made again: its place keeps what came of it.
+//! [place](Place) counts a search as one step, before its first run, and is held for oneself (`&mut`) from where that is read to where it is written; what was paid is spent. Nor is a search that has ended made again: its place keeps what came of it.
 
 mod calibrate;
 
@@ -35,7 +35,7 @@ use crate::network::Network;
 use crate::payment::{Payer, Payment};
 use crate::plan::Plan;
 use crate::recipe::{PAD_MAX, Recipe, Score};
-use crate::train::{Trainer, fits_all};
+use crate::train::{Trainer, fits, fits_all};
 
 /// Under which names a place keeps what came of a search.
 const CANDIDATE: &str = "candidate";
@@ -271,9 +271,25 @@ impl SearchPlan {
     }
 
     /// The same in the place where it was paid for: once. A search that was stopped there is refused; one that has ended there is not made again.
+    ///
+    /// Two threads that share a place could both read that nothing was begun, and both search. So it is not shared:
+    /// ```compile_fail,E0308
+    /// # use std::num::NonZeroUsize;
+    /// # use whit_core::Secret;
+    /// # use whit_learn::SearchPlan;
+    /// # use whit_learn::checkpoint::Place;
+    /// # use whit_learn::data::Dataset;
+    /// fn twice(search: &SearchPlan, place: &Place, data: fn() -> Secret<Dataset>, judged: fn() -> Dataset) {
+    ///     let chosen = || {
+    ///         let entropy = &mut whit_mechanism::OsEntropy::new();
+    ///         search.choose_in(place, data(), judged(), NonZeroUsize::MIN, entropy)
+    ///     };
+    ///     std::thread::scope(|scope| [scope.spawn(chosen), scope.spawn(chosen)].map(drop));
+    /// }
+    /// ```
     pub fn choose_in<E: Entropy<Bits: Send>>(
         &self,
-        place: &Place,
+        place: &mut Place,
         data: Secret<Dataset>,
         validation: Dataset,
         threads: NonZeroUsize,
@@ -344,12 +360,17 @@ impl SearchPlan {
         let validation = self.recipe.prepared(validation, threads)?;
         let data = data.expose();
         fits_all(&network, &data)?;
-        fits_all(&network, &validation)?;
-        for candidate in &self.candidates {
-            candidate.method(network.param_len(), threads)?;
-        }
-        for plan in &self.plans {
+        // Of public examples there may be any number: they are evaluated, and summed by nobody.
+        fits(&network, &validation)?;
+        for (candidate, plan) in self.candidates.iter().zip(&self.plans) {
+            let method = candidate.method(network.param_len(), threads)?;
+            candidate.check_rounding(plan, &network, method.clipping)?;
             plan.check_memory(network.param_len())?;
+        }
+        // All of them draw in the same way. This one draws nothing.
+        if let Some(plan) = self.plans.first() {
+            let trial = Payment::rest(plan.event().fingerprint(), Payer::Nobody, 0);
+            plan.sampler(data.rows(), trial)?;
         }
         Ok(Ready {
             data: Secret::new(data),
@@ -375,7 +396,7 @@ impl SearchPlan {
         let initial = self.recipe.initial(&architecture);
         // Handed from run to run: there is one copy of the examples.
         let mut data = Some(data);
-        let run = |kind: usize, entropy: &mut E| -> Result<Vec<f32>> {
+        let run = |kind: usize, entropy: &mut E| -> Result<Option<Vec<f32>>> {
             let (candidate, plan) = (&self.candidates[kind], &self.plans[kind]);
             let payment = Payment::rest(plan.event().fingerprint(), payer.clone(), 0);
             let method = candidate.method(network.param_len(), threads)?;
@@ -383,16 +404,19 @@ impl SearchPlan {
             let data_now = data.take().ok_or(Error::Unbound)?;
             let mut trainer =
                 Trainer::new(plan, network, initial.clone(), data_now, method, payment)?;
-            trainer.run(entropy, |_| Ok(()))?;
-            let parameters = trainer.parameters();
+            let ended = trainer.run(entropy, |_| Ok(()));
+            let parameters = ended.map(|()| trainer.parameters());
             data = Some(trainer.into_data());
-            Ok(parameters)
+            or_nothing(parameters)
         };
         let sign = match self.score {
             Score::Accuracy => 1.0,
             Score::Loss => -1.0,
         };
-        let score = |parameters: &Vec<f32>| {
+        let score = |parameters: &Option<Vec<f32>>| {
+            let Some(parameters) = parameters else {
+                return Ok(f64::NEG_INFINITY);
+            };
             let found = evaluate(&network, parameters, &validation)?;
             Ok(sign
                 * match self.score {
@@ -404,7 +428,8 @@ impl SearchPlan {
         Ok(match best {
             Some(best) => Chosen {
                 candidate: Some(best.kind),
-                parameters: best.value,
+                // Where all runs failed, as they should not.
+                parameters: best.value.unwrap_or(initial),
                 score: sign * best.score,
             },
             None => Chosen {
@@ -413,6 +438,20 @@ impl SearchPlan {
                 score: f64::NAN,
             },
         })
+    }
+}
+
+/// What a run gives to be judged: its parameters, or nothing if it failed, which is judged the worst there is.
+///
+/// An error would end the search and be shown, whichever run it came from: one that loses, or that only passes the time. What a run fails for, if it does, may be a function of its releases, and the
+/// price is that of the best run alone. That a run failed is such a function, too, as is its score, so that a run that gives nothing is one that its event describes. No run is known to fail. A
+/// generator that fails knows nothing of the data; without it there is no run and no search.
+fn or_nothing(parameters: Result<Vec<f32>>) -> Result<Option<Vec<f32>>> {
+    match parameters {
+        Err(error @ (Error::Entropy(_) | Error::Mechanism(whit_mechanism::Error::Entropy(_)))) => {
+            Err(error)
+        }
+        made => Ok(made.ok()),
     }
 }
 

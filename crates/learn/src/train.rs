@@ -10,7 +10,7 @@
 //! leaves through [`Noise`] or [`Correlated`] only, which uses the batch up. An empty batch has the sum zero and is released with noise as any other. 3. *The
 //! optimizer* gets the release, the grid and the expected batch size of the plan; so the parameters after the step are post-processing.
 //! 4. *How many steps* there are is the plan's to say, or that of whoever looks at what was shown. 5. *Errors* within a step depend on entropy
-//! alone: all that could be refused about data, network and sizes is refused before the first step. What is refused there is public, but for data sets of
+//! alone: all that could be refused about data, network and sizes is refused before the first step, and where the clip norm moves, for every norm that it may have. What is refused there is public, but for data sets of
 //! more than `2^25` examples, which the claim is not about. ∎
 //!
 //! **Same bits on any number of threads**, for the same entropy: sums are of integers, and noise is drawn in blocks of a fixed size.
@@ -120,22 +120,7 @@ impl Trainer {
         method: Method,
     ) -> Result<Self> {
         network.checked(&parameters)?;
-        let norm = plan.clip_norm();
-        let clip = Clip::of(method.clipping, norm, network.trained_layers())?;
-        let moving = plan.adaptive()?;
-        if moving.is_some() && method.clipping != Clipping::Flat {
-            return Err(Error::Field {
-                of: "a clip norm that moves",
-                field: "clipping",
-                missing: false,
-                passes: "",
-            });
-        }
-        let sum = ClippedSum::new(&network, clip, plan.grid(), plan.batch_cap())?;
-        // What the plan's proof requires of whoever sums.
-        if sum.norm_upper() > norm || sum.grid() != plan.grid() {
-            return Err(Error::Unbound);
-        }
+        let sum = sum_of(plan, &network, method.clipping, plan.batch_cap())?;
         let data = data.expose();
         fits_all(&network, &data)?;
         plan.check_memory(network.param_len())?;
@@ -146,7 +131,7 @@ impl Trainer {
                 Some(stream) => Releases::Correlated(Box::new(stream)),
                 None => Releases::Independent(plan.noise()?),
             },
-            moving,
+            moving: plan.adaptive()?,
             payer,
             kept: None,
             plan: plan.clone(),
@@ -288,6 +273,34 @@ impl Trainer {
     }
 }
 
+/// What sums the batches of a plan that have up to so many examples, or hardly ever more: at its clip norm, and if that moves, at every norm that it may come to.
+pub(crate) fn sum_of(
+    plan: &Plan,
+    network: &Network,
+    clipping: Clipping,
+    batch_cap: u32,
+) -> Result<ClippedSum> {
+    let (norm, grid) = (plan.clip_norm(), plan.grid());
+    let clip = Clip::of(clipping, norm, network.trained_layers())?;
+    let sum = match plan.adaptive()? {
+        None => ClippedSum::new(network, clip, grid, batch_cap),
+        Some(_) if clipping == Clipping::Flat => ClippedSum::moving(network, clip, grid, batch_cap),
+        Some(_) => {
+            return Err(Error::Field {
+                of: "a clip norm that moves",
+                field: "clipping",
+                missing: false,
+                passes: "",
+            });
+        }
+    }?;
+    // What the plan's proof requires of whoever sums.
+    match sum.norm_upper() <= norm && sum.grid() == grid {
+        true => Ok(sum),
+        false => Err(Error::Unbound),
+    }
+}
+
 /// The same, and more examples than can be numbered.
 pub(crate) fn fits_all(network: &Network, data: &Dataset) -> Result<()> {
     fits(network, data)?;
@@ -299,7 +312,7 @@ pub(crate) fn fits_all(network: &Network, data: &Dataset) -> Result<()> {
 }
 
 /// Refuses data of another shape, or with other classes, than the network's. Both are public.
-fn fits(network: &Network, data: &Dataset) -> Result<()> {
+pub(crate) fn fits(network: &Network, data: &Dataset) -> Result<()> {
     let (takes, gives) = (network.input_len(), data.width());
     if takes != gives {
         return Err(Error::OtherFeatures { takes, gives });

@@ -12,6 +12,7 @@ use crate::draft::{Draft, FactorDraft, NoiseDraft, SamplerDraft};
 use crate::layer::{Activation, Dropout, Function, Layer, Linear};
 use crate::optimizer::Rule;
 use crate::payment::Uncharged;
+use crate::recipe::Recipe;
 use crate::schedule::Schedule;
 
 /// Two classes on either side of a circle: no straight line tells them apart.
@@ -312,6 +313,91 @@ fn no_step_is_taken_before_it_is_counted() {
     assert_eq!((trainer.taken(), trainer.steps_kept()), (6, 2));
 }
 
+/// How many steps this one takes before it is stopped in good order, and the counts that the next one finds.
+fn stop_after(
+    folder: &TempDir,
+    plan: &Plan,
+    steps: u64,
+) -> std::result::Result<[u64; 2], &'static str> {
+    let mut trainer = kept_trainer(folder, plan, 8);
+    let mut entropy = Seeded::new(steps);
+    for _ in 0..steps {
+        trainer.step(&mut entropy).expect("entropy");
+    }
+    trainer.pause().expect("writable");
+    drop(trainer);
+    taken_up(folder, plan)
+}
+
+#[test]
+fn a_run_that_is_stopped_in_good_order_loses_no_step() {
+    let folder = TempDir::new().expect("a folder");
+    let plan = plan(20);
+    assert_eq!(stop_after(&folder, &plan, 0), Ok([0, 0]));
+    assert_eq!(stop_after(&folder, &plan, 5), Ok([5, 5]));
+    assert_eq!(stop_after(&folder, &plan, 9), Ok([14, 14]));
+    let (rest, _, counts) = take_up(&folder, &plan, 2, None);
+    assert_eq!((rest, counts), (6, Some([20, 20])));
+    // Of epochs that were dealt out, the one that was begun is lost from there on.
+    let folder = TempDir::new().expect("a folder");
+    let plan = Plan::new(&draft(SamplerDraft::Shuffled { batches: 5 }, 12)).expect("a plan");
+    assert_eq!(stop_after(&folder, &plan, 5), Ok([5, 5]));
+    assert_eq!(stop_after(&folder, &plan, 2), Ok([10, 7]));
+    let (rest, _, counts) = take_up(&folder, &plan, 2, None);
+    assert_eq!((rest, counts), (2, Some([12, 9])));
+    // A tree leaves a model of the steps that it has taken, and has none left.
+    let folder = TempDir::new().expect("a folder");
+    let tree = Plan::new(&cyclic(5, 12, FactorDraft::Tree)).expect("a plan");
+    assert_eq!(stop_after(&folder, &tree, 7), Ok([12, 7]));
+}
+
+/// Whoever goes on after a pause counts what it takes from there, and a crash then loses it.
+#[test]
+fn a_pause_changes_no_bit_and_hides_no_step() {
+    let folder = TempDir::new().expect("a folder");
+    let plan = plan(20);
+    let mut alone = trainer(&plan, ring(2000, 1), 1);
+    alone.run(&mut Seeded::new(4), nothing).expect("entropy");
+    let mut paused = kept_trainer(&folder, &plan, 8);
+    let mut entropy = Seeded::new(4);
+    for step in 0..20_u64 {
+        paused.step(&mut entropy).expect("entropy");
+        if step % 3 == 0 {
+            paused.pause().expect("writable");
+            assert_eq!(paused.steps_begun(), step + 1);
+        } else {
+            assert!(paused.steps_begun() > step);
+        }
+    }
+    assert_eq!(paused.parameters(), alone.parameters());
+    assert_eq!(
+        paused.step(&mut entropy).map_err(|e| e.code()),
+        Err("steps_taken")
+    );
+    let folder = TempDir::new().expect("a folder");
+    let mut crashed = kept_trainer(&folder, &plan, 8);
+    crashed.step(&mut entropy).expect("entropy");
+    crashed.pause().expect("writable");
+    crashed.step(&mut entropy).expect("entropy");
+    drop(crashed);
+    assert_eq!(taken_up(&folder, &plan), Ok([9, 1]));
+}
+
+/// Steps that were counted and not given back on disk are not taken either.
+#[test]
+fn a_pause_that_cannot_be_written_grants_nothing() {
+    let folder = TempDir::new().expect("a folder");
+    let plan = plan(20);
+    let mut entropy = Seeded::new(4);
+    let mut run = kept_trainer(&folder, &plan, 8);
+    run.step(&mut entropy).expect("entropy");
+    drop(folder);
+    let refused = run.pause().expect_err("there is no folder");
+    assert_eq!(refused.code(), "checkpoint_moved");
+    let refused = run.step(&mut entropy).expect_err("nothing is counted");
+    assert_eq!((refused.code(), run.taken()), ("checkpoint_moved", 1));
+}
+
 #[test]
 fn a_place_where_nothing_was_paid_for_has_no_run() {
     let folder = TempDir::new().expect("a folder");
@@ -413,6 +499,55 @@ fn a_clip_norm_that_moves_finds_its_quantile() {
     );
 }
 
+/// The largest batches that pass at a norm of 1.5 cannot be summed at 1.3: whether a step could be taken was a function of what was released. They are refused for all norms or for none.
+#[test]
+fn a_clip_norm_that_moves_can_be_summed_wherever_it_comes_to() {
+    let made = |rate: f64| {
+        let text = format!(
+            "[data]\npath = 'x.npy'\nlabel = 'y.npy'\nshape = [600]\nclasses = 2\nn_public = 30000000\n\
+             [model]\nkind = 'mlp'\nhidden = [600]\n\
+             [plan]\nrate = {rate}\nsteps = 6\nclip = 1.5\nclipping = 'adaptive'\nquantile = 0.1\nclip_rate = 1.0\n\
+             noise_multiplier = 1.0\ndelta = 1e-9\n"
+        );
+        let recipe: Recipe = toml::from_str(&text).expect("a plan");
+        let plan = recipe.plan().expect("a price");
+        let checked = recipe.check(&plan, &[600]);
+        (recipe, plan, checked)
+    };
+    let (_, _, refused) = made(1.0);
+    let passes = match refused.map(drop) {
+        Err(Error::BatchRounding { passes, .. }) => passes,
+        other => panic!("{other:?}"),
+    };
+    let (recipe, plan, checked) = made(passes as f64 / 3e7);
+    let network = Network::from_specs(checked.expect("passes").layers(), Loss::CrossEntropy);
+    let network = network.expect("fits");
+    let sum = sum_of(&plan, &network, Clipping::Flat, plan.batch_cap()).expect("passes");
+    let powers = (-29..=29).map(|exponent| 2.0_f64.powi(exponent));
+    let near = powers.flat_map(|norm| [norm.next_down(), norm, norm.next_up(), 1.3 * norm]);
+    for norm in near.chain([1e-9, 1e9]) {
+        let (clip, grid) = (Clip::flat(norm).expect("in range"), plan.grid_of(norm));
+        let grid = grid.expect("in range");
+        let moved = sum.with_clip(&network, clip.clone(), grid);
+        let moved = moved.unwrap_or_else(|error| panic!("{norm:e}: {error}"));
+        assert_eq!((moved.norm_upper(), moved.grid()), (norm, grid));
+        // The margin is that of the worst norm, and so enough for this one, but for the last bit of the one that is computed here.
+        let own = ClippedSum::new(&network, clip, grid, plan.batch_cap()).expect("passes");
+        assert!(moved.margin() <= own.margin().next_up(), "{norm:e}");
+        assert!(moved.margin() > own.margin() - 1e-3, "{norm:e}");
+    }
+    // A few examples, so that the norm falls.
+    let data = Dataset::with_classes(vec![600], vec![0.1; 2400], vec![0, 1, 0, 1], 2);
+    let data = Secret::new(data.expect("fits"));
+    let payment = Payment::uncharged(&plan, Uncharged);
+    let (mut trainer, _) = recipe
+        .trainer(&plan, data, NonZeroUsize::MIN, payment)
+        .expect("fits");
+    assert_eq!(trainer.run(&mut Seeded::new(12), nothing), Ok(()));
+    let last = trainer.moving.map_or(1.5, |moving| moving.norm());
+    assert!(last < 0.7, "{last}");
+}
+
 #[test]
 fn a_clip_norm_that_moves_is_kept() {
     let folder = TempDir::new().expect("a folder");
@@ -471,6 +606,19 @@ fn cyclic_runs_learn_and_threads_change_no_bit() {
             trainer.parameters()
         });
         assert_eq!(models[0], models[1]);
+    }
+}
+
+/// However rarely somebody wants a run to be kept, it is at its end.
+#[test]
+fn an_interval_beyond_the_run_is_the_run() {
+    let shuffled = |batches| Plan::new(&draft(SamplerDraft::Shuffled { batches }, 12));
+    let tree = Plan::new(&cyclic(5, 12, FactorDraft::Tree));
+    for plan in [shuffled(7), shuffled(8), tree] {
+        let (folder, plan) = (TempDir::new().expect("a folder"), plan.expect("a plan"));
+        let mut run = kept_trainer(&folder, &plan, usize::MAX);
+        run.step(&mut Seeded::new(4)).expect("entropy");
+        assert_eq!(run.steps_begun(), 12);
     }
 }
 

@@ -3,8 +3,8 @@
 //! What is done on them must not depend on how many there are. A system without threads to spare gives none, and the caller does it all.
 //! They do not survive a fork: a child process that wants several threads starts a program of its own.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rayon_core::{ThreadPool, ThreadPoolBuilder, Yield};
 
@@ -60,35 +60,64 @@ pub fn side_by_side<W: Send>(workers: impl IntoIterator<Item = W>, work: impl Fn
     });
 }
 
-/// Calls `work` and keeps as many of the shared threads from falling asleep until it returns: to wake one takes as long as a part of a
-/// small step of training. For work that calls for threads again and again. In between they are busy, and give way to whoever else wants their
-/// processors.
+/// Calls `work` and keeps as many of the shared threads from falling asleep until it returns, and a moment longer, in case it is called again: to
+/// wake one takes as long as a part of a small step of training. For work that calls for threads again and again. In between they are busy, and
+/// give way to whoever else wants their processors.
 pub fn awake<T>(wanted: usize, work: impl FnOnce() -> T) -> T {
     let alone = wanted < 2 || rayon_core::current_thread_index().is_some();
     let Some(threads) = (!alone).then(threads).flatten() else {
         return work();
     };
-    let over = Over(Arc::new(AtomicBool::new(false)));
-    for _ in 1..wanted.min(threads.current_num_threads() + 1) {
-        let over = Arc::clone(&over.0);
-        // Nobody waits for them: one that took up the waiting of another caller in between ends with that.
-        threads.spawn(move || {
-            while !over.load(Ordering::Relaxed) {
-                if rayon_core::yield_now() != Some(Yield::Executed) {
-                    std::thread::yield_now();
-                }
-            }
-        });
+    let _call = Counted::one_more(&CALLS);
+    let wanted = (wanted - 1).min(threads.current_num_threads());
+    // One that is about to leave counts, too: then threads may fall asleep in this call, and not in the next.
+    let one_more = |keepers: usize| (keepers < wanted).then_some(keepers + 1);
+    while KEEPERS
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
+        .is_ok()
+    {
+        threads.spawn(keep);
     }
     work()
 }
 
-/// Says that it is over, also when work panics.
-struct Over(Arc<AtomicBool>);
+/// Calls of [`awake`] that have not returned.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-impl Drop for Over {
+/// Threads that are kept awake. Never more than there are, so that keepers which find each other while they yield do not pile up.
+static KEEPERS: AtomicUsize = AtomicUsize::new(0);
+
+/// How often a keeper yields without a call before it leaves: about a millisecond.
+const LINGER: usize = 1 << 11;
+
+/// Takes up whatever work there is until nobody has called for a while.
+fn keep() {
+    let _keeper = Counted(&KEEPERS);
+    let mut idle = 0;
+    while idle < LINGER {
+        idle = match CALLS.load(Ordering::Relaxed) {
+            0 => idle + 1,
+            _ => 0,
+        };
+        if rayon_core::yield_now() != Some(Yield::Executed) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// One of those that a number counts, until it is dropped: also when work panics.
+struct Counted(&'static AtomicUsize);
+
+impl Counted {
+    fn one_more(number: &'static AtomicUsize) -> Self {
+        number.fetch_add(1, Ordering::Relaxed);
+        Self(number)
+    }
+}
+
+impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -219,6 +248,12 @@ mod tests {
             }
         });
         assert_eq!(both.into_inner(), 800);
+        // Nobody calls any more, so that all of them leave.
+        let asked = std::time::Instant::now();
+        while KEEPERS.load(Ordering::Relaxed) > 0 {
+            assert!(asked.elapsed().as_secs() < 60, "threads stay awake");
+            std::thread::yield_now();
+        }
     }
 
     /// Work that calls for threads itself, from one of them.

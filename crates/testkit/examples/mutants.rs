@@ -2,8 +2,8 @@
 //! that should notice.
 //!
 //! `cargo run --release -p whit-testkit --example mutants [-- NAME]`: less than half an hour on two cores. With a NAME only the mutants
-//! whose names contain it are planted; with `clean` none, and with `planted` all, but nothing is run without a bug. With `learning` it is about private
-//! learning instead: its bugs, its tests without them, a few minutes.
+//! whose names contain it are planted; with `clean` none, and with `planted` all but those of doors, and nothing is run without a bug. With `learning` it is about private
+//! learning instead: its bugs, its tests without them, a few minutes. With `doors` bugs of sessions and of the command line are planted, for which the engine of private SQL is built.
 //!
 //! All of this happens in a copy of the workspace that it is called in, as it is now, changes included, so that it may be edited meanwhile. The first clean run is of
 //! all tests; those that tell of no seed do the same every time and are left out of the others. A mutant's tests end with the first that fails. With
@@ -23,7 +23,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use whit_testkit::long;
-use whit_testkit::mutant::{LEARNING, MUTANTS, Mutant};
+use whit_testkit::mutant::{DOORS, LEARNING, MUTANTS, Mutant};
 
 const CLEAN_RUNS: usize = 20;
 /// Packages, and which of their tests.
@@ -51,6 +51,13 @@ const TRAINING: Suite = &[
     ("whit-learn", &[]),
 ];
 
+/// Unit tests. Without the session they need no engine of private SQL, which takes long to build.
+const UNITS: &[&str] = &["--lib", "--no-default-features"];
+/// Those of the session, which has it.
+const SESSION: &[&str] = &["--lib", "--features", "learn"];
+/// Those that run the program.
+const DOOR: &[&str] = &["--test", "cli"];
+
 fn main() -> ExitCode {
     let start = Instant::now();
     let wanted = std::env::args().nth(1).unwrap_or_default();
@@ -67,9 +74,12 @@ fn main() -> ExitCode {
     let mutants: Vec<&Mutant> = match wanted.as_str() {
         "" => MUTANTS.iter().collect(),
         "learning" => LEARNING.iter().collect(),
+        "doors" => DOORS.iter().collect(),
+        "planted" => MUTANTS.iter().chain(LEARNING).collect(),
         name => {
-            let named = |mutant: &&Mutant| name == "planted" || mutant.name.contains(name);
-            MUTANTS.iter().chain(LEARNING).filter(named).collect()
+            let named = |mutant: &&Mutant| mutant.name.contains(name);
+            let all = MUTANTS.iter().chain(LEARNING).chain(DOORS);
+            all.filter(named).collect()
         }
     };
     let survivors = workshop.plant(&mutants);
@@ -171,7 +181,7 @@ impl Workshop {
     fn clean_runs(&self, suite: Suite) -> usize {
         let build = |&(package, tests): &(&str, &'static [&'static str])| {
             progress(&format!("building the tests of {package}"));
-            let built = self.build(package);
+            let built = self.build(package, UNITS);
             let built = built
                 .unwrap_or_else(|said| panic!("{package} does not build without a bug:\n{said}"));
             (built, tests)
@@ -260,7 +270,12 @@ impl Workshop {
         }
         let planted = source.replace(mutant.original, mutant.planted);
         std::fs::write(&path, planted).expect("target can be written");
-        let built = self.build(mutant.package);
+        let targets = match mutant.package {
+            "whit-cli" => DOOR,
+            _ if mutant.file.starts_with("crates/whit/src/session/") => SESSION,
+            _ => UNITS,
+        };
+        let built = self.build(mutant.package, targets);
         std::fs::write(&path, source).expect("target can be written");
         let binary = built.map_err(|said| {
             eprintln!("{said}");
@@ -279,12 +294,11 @@ impl Workshop {
         noticed
     }
 
-    /// Builds the unit tests of a package: the program, or what the compiler said.
-    fn build(&self, package: &str) -> Result<Program, String> {
+    /// Builds some tests of a package: the program, or what the compiler said.
+    fn build(&self, package: &str, targets: &[&str]) -> Result<Program, String> {
         let output = Command::new(env!("CARGO"))
-            // Without the session nothing here needs the engine of private SQL, which takes long to build.
-            .args(["test", "--package", package, "--no-default-features"])
-            .args(["--lib", "--no-run"])
+            .args(["test", "--package", package, "--no-run"])
+            .args(targets)
             .args(["--message-format", "json-render-diagnostics"])
             .current_dir(&self.copy)
             .env("CARGO_TARGET_DIR", &self.target)
@@ -293,10 +307,15 @@ impl Workshop {
             .output()
             .expect("cargo runs");
         let messages = String::from_utf8_lossy(&output.stdout);
-        let program = messages.lines().find_map(|line| {
+        // Beside tests of a door, the door is built.
+        let tests = messages
+            .lines()
+            .filter(|line| line.contains("\"test\":true"));
+        let mut program = tests.filter_map(|line| {
             let (_, from) = line.split_once("\"executable\":\"")?;
             Some(PathBuf::from(from.split_once('"')?.0))
         });
+        let program = program.next_back();
         let folder = package.trim_start_matches("whit-");
         program
             .filter(|_| output.status.success())

@@ -5,7 +5,9 @@ use std::rc::Rc;
 use whit_core::{AddRemove, Probability, Ratio, Secret, Sensitivity};
 use whit_mechanism::{DiscreteLaplace, Geometric, Grid, Laplace, OsEntropy, RandomizedResponse};
 
-use crate::case::{Case, Claim, EPSILONS, Share, both, scale};
+use crate::case::{
+    Case, Claim, EPSILONS, Share, both, fine_laplace_chances, laplace_chances, scale,
+};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -53,6 +55,12 @@ fn discrete_laplace(epsilon: f64, distance: i64) -> Case {
             shifted(noise, distance)
         },
     )
+    .with_chances(move |share| shifted_chances(epsilon, distance, share))
+}
+
+/// In units of the noise, each of which costs a part of epsilon.
+fn shifted_chances(epsilon: f64, distance: i64, share: Share) -> [f64; 2] {
+    laplace_chances(epsilon / share.value() / distance as f64, distance)
 }
 
 fn constant_time(epsilon: f64, distance: i64) -> Case {
@@ -69,6 +77,7 @@ fn constant_time(epsilon: f64, distance: i64) -> Case {
             shifted(noise, distance)
         },
     )
+    .with_chances(move |share| shifted_chances(epsilon, distance, share))
 }
 
 fn shifted(noise: DiscreteLaplace<AddRemove>, distance: i64) -> crate::Draws {
@@ -97,6 +106,7 @@ fn fresh_keys(epsilon: f64) -> Case {
             })
         },
     )
+    .with_chances(move |share| shifted_chances(epsilon, 1, share))
 }
 
 /// Clamped to `0..=count_max`: the event lies within.
@@ -113,6 +123,7 @@ fn geometric(epsilon: f64, count_max: u32) -> Case {
             *release.expect("the stream is open").value() >= 1
         })
     })
+    .with_chances(move |share| shifted_chances(epsilon, 1, share))
 }
 
 /// Real values on a grid. Both inputs lie on it, so that rounding moves neither.
@@ -135,19 +146,21 @@ fn laplace(epsilon: f64, distance: f64) -> Case {
             })
         },
     )
+    .with_chances(move |share| fine_laplace_chances(epsilon / share.value()))
 }
 
 /// Keeps the answer with probability `e^ε/(e^ε + k - 1)`. The fault multiplies epsilon by the inverse of the share, as less noise does
 /// elsewhere.
 fn randomized_response(epsilon: f64, categories: u64) -> Case {
+    let odds = move |share: Share| libm::exp(epsilon / share.value());
+    let others = (categories - 1) as f64;
     let name = format!("epsilon {epsilon}, {categories} categories");
     Case::new(
         "randomized response",
         name,
         Claim::loss(epsilon),
         move |share| {
-            let odds = libm::exp(epsilon / share.value());
-            let keep = odds / (odds + (categories - 1) as f64);
+            let keep = odds(share) / (odds(share) + others);
             let keep = Ratio::from_f64(keep)
                 .map(Probability::new)
                 .and_then(Result::ok);
@@ -159,4 +172,5 @@ fn randomized_response(epsilon: f64, categories: u64) -> Case {
             })
         },
     )
+    .with_chances(move |share| [odds(share), 1.0].map(|weight| weight / (odds(share) + others)))
 }

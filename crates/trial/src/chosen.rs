@@ -57,13 +57,21 @@ fn exponential(epsilon: f64, options: usize) -> Case {
             })
         },
     )
+    .with_chances(move |share| {
+        let weight = libm::exp(epsilon / 2.0 / share.value());
+        [weight, 1.0].map(|own| own / (weight + (options - 1) as f64))
+    })
 }
 
 /// Of two options the worse one is chosen with probability `e^{-ε/2}/2`.
 fn permute_and_flip(epsilon: f64) -> Case {
     let name = format!("epsilon {epsilon}, 2 options");
-    let worse = libm::exp(-epsilon / 2.0) / 2.0;
-    let loss = Claim::loss(libm::log((1.0 - worse) / worse));
+    let chances = move |share: Share| {
+        let worse = libm::exp(-epsilon / 2.0 / share.value()) / 2.0;
+        [1.0 - worse, worse]
+    };
+    let [better, worse] = chances(Share::ALL);
+    let loss = Claim::loss(libm::log(better / worse));
     Case::new("permute and flip", name, loss, move |share| {
         let mechanism = Rc::new(PermuteAndFlip::new(ratio(epsilon, share), scores(2)));
         let (one, other) = swapped(2);
@@ -72,15 +80,17 @@ fn permute_and_flip(epsilon: f64) -> Case {
             *release.expect("the stream is open").value() == 0
         })
     })
+    .with_chances(chances)
 }
 
 /// A key of one unit is shown with probability `δ`, and one of none never. The fault shows it as much more often as less noise would.
 fn partition_selection(epsilon: f64, delta: f64) -> Case {
     let name = format!("epsilon {epsilon}, delta {delta}");
     let claim = Claim::delta(epsilon, Delta::new(delta).expect("below one"));
+    let shown = move |share: Share| (delta / share.value()).min(0.99);
     Case::new("partition selection", name, claim, move |share| {
         let units = Epsilon::new(epsilon).expect("positive");
-        let shown = Delta::new((delta / share.value()).min(0.99)).expect("below one");
+        let shown = Delta::new(shown(share)).expect("below one");
         let mechanism = PartitionSelection::<AddRemove>::new(units, shown, 1);
         let mechanism = Rc::new(mechanism.expect("a delta that is not tiny"));
         let alone = BTreeMap::from([("key", 1_u64)]);
@@ -93,4 +103,5 @@ fn partition_selection(epsilon: f64, delta: f64) -> Case {
                 .is_empty()
         })
     })
+    .with_chances(move |share| [shown(share), 0.0])
 }

@@ -6,7 +6,7 @@ use whit_core::{AddRemove, L2, Ratio, Secret, Sensitivity};
 use whit_mechanism::{DiscreteGaussian, Gaussian, Grid, RoundedGaussian};
 
 use crate::Draws;
-use crate::case::{Case, Claim, Share, both, scale};
+use crate::case::{Case, Claim, Share, both, scale, upper_tail};
 
 /// Distances of the inputs, in standard deviations.
 const MUS: [f64; 7] = [0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0];
@@ -37,14 +37,20 @@ fn middle(distance: i64) -> i64 {
     distance / 2 + 1
 }
 
-/// `ln(Pr[d + Z >= t]/Pr[Z >= t])` of the discrete Gaussian, by summing its weights.
-pub(crate) fn discrete_loss(mu: f64, distance: i64) -> f64 {
+/// `Pr[d + Z >= t]` and `Pr[Z >= t]` of the discrete Gaussian, by summing its weights.
+pub(crate) fn discrete_chances(mu: f64, distance: i64) -> [f64; 2] {
     let sigma = distance as f64 / mu;
     let last = (12.0 * sigma) as i64 + distance;
     let weight = |z: i64| libm::exp(-((z * z) as f64) / (2.0 * sigma * sigma));
     let tail = |from: i64| (from..=last).rev().map(weight).sum::<f64>();
-    let at = middle(distance);
-    libm::log(tail(at - distance) / tail(at))
+    let (at, all) = (middle(distance), tail(-last));
+    [at - distance, at].map(|from| tail(from) / all)
+}
+
+/// The loss of that event.
+pub(crate) fn discrete_loss(mu: f64, distance: i64) -> f64 {
+    let [likely, unlikely] = discrete_chances(mu, distance);
+    libm::log(likely / unlikely)
 }
 
 fn shifted(noise: DiscreteGaussian<AddRemove>, distance: i64) -> Draws {
@@ -63,6 +69,7 @@ fn discrete(mu: f64, distance: i64) -> Case {
             DiscreteGaussian::new(scale(distance as f64 / mu, share), sensitivity(distance));
         shifted(noise, distance)
     })
+    .with_chances(move |share| discrete_chances(mu / share.value(), distance))
 }
 
 fn constant_time(mu: f64, distance: i64) -> Case {
@@ -80,14 +87,18 @@ fn constant_time(mu: f64, distance: i64) -> Case {
             shifted(noise.expect("up to 256 steps"), distance)
         },
     )
+    .with_chances(move |share| discrete_chances(mu / share.value(), distance))
 }
 
 /// `ln(Φ((d - t + 1/2)/σ)/Φ((1/2 - t)/σ))`: a real Gaussian, rounded to the nearest integer.
 fn rounded(mu: f64, distance: i64) -> Case {
     let name = format!("mu {mu}, distance {distance}");
     let (sigma, at) = (distance as f64 / mu, middle(distance));
-    let tail = |from: f64| 0.5 * libm::erfc(from / sigma * std::f64::consts::FRAC_1_SQRT_2);
-    let loss = libm::log(tail((at - distance) as f64 - 0.5) / tail(at as f64 - 0.5));
+    let chances = move |share: Share| {
+        [at - distance, at].map(|from| upper_tail((from as f64 - 0.5) / (sigma * share.value())))
+    };
+    let [likely, unlikely] = chances(Share::ALL);
+    let loss = libm::log(likely / unlikely);
     Case::new("rounded Gaussian", name, Claim::loss(loss), move |share| {
         let noise = RoundedGaussian::new(scale(sigma, share), sensitivity(distance));
         let noise = Rc::new(noise);
@@ -96,13 +107,15 @@ fn rounded(mu: f64, distance: i64) -> Case {
             release.expect("the stream is open").value()[0] >= at
         })
     })
+    .with_chances(chances)
 }
 
 /// Real values on a fine grid: `ln(Φ(μ/2)/Φ(-μ/2))`, up to what one step of the grid changes, `2^-20` of the scale or less.
 fn on_a_grid(mu: f64, distance: f64) -> Case {
     let name = format!("mu {mu}, distance {distance}");
-    let tail = |from: f64| 0.5 * libm::erfc(from * std::f64::consts::FRAC_1_SQRT_2);
-    let loss = libm::log(tail(-mu / 2.0) / tail(mu / 2.0));
+    let chances = move |share: Share| [-0.5, 0.5].map(|from| upper_tail(from * mu / share.value()));
+    let [likely, unlikely] = chances(Share::ALL);
+    let loss = libm::log(likely / unlikely);
     Case::new(
         "Gaussian on a grid",
         name,
@@ -120,4 +133,5 @@ fn on_a_grid(mu: f64, distance: f64) -> Case {
             })
         },
     )
+    .with_chances(chances)
 }

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use whit_core::{AddRemove, Confidence, Relation, ReplaceOne};
 use whit_mechanism::{BoundedSum, Bounds, Contribution, Count, CountDistinct, Histogram, Noise};
 
-use crate::case::{Case, Claim, EPSILONS, both, scale};
-use crate::gaussian::discrete_loss;
+use crate::case::{Case, Claim, EPSILONS, both, fine_laplace_chances, laplace_chances, scale};
+use crate::gaussian::{discrete_chances, discrete_loss};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -53,6 +53,7 @@ fn count(epsilon: f64) -> Case {
             })
         },
     )
+    .with_chances(move |share| laplace_chances(epsilon / share.value(), 1))
 }
 
 /// The same with Gaussian noise of scale `1/μ`.
@@ -73,6 +74,7 @@ fn gaussian_count(mu: f64) -> Case {
             })
         },
     )
+    .with_chances(move |share| discrete_chances(mu / share.value(), 1))
 }
 
 /// A unit with five rows, of which all are counted.
@@ -89,6 +91,7 @@ fn rows_of_a_unit(epsilon: f64) -> Case {
             release.expect("the stream is open").value().answer >= 12.0
         })
     })
+    .with_chances(move |share| laplace_chances(epsilon / share.value() / 5.0, 5))
 }
 
 /// A unit that nobody else is like.
@@ -108,6 +111,7 @@ fn count_distinct(epsilon: f64) -> Case {
             },
         )
     })
+    .with_chances(move |share| laplace_chances(epsilon / share.value(), 1))
 }
 
 /// Values beyond the bounds of `[0, 10]` on both sides: what a clamp leaves moves the sum by ten.
@@ -134,6 +138,7 @@ fn sum_of<R: Relation>(
             })
         },
     )
+    .with_chances(move |share| fine_laplace_chances(epsilon / share.value()))
 }
 
 /// The third of four bins has one row more.
@@ -152,4 +157,5 @@ fn histogram(epsilon: f64) -> Case {
             release.expect("the stream is open").value()[2].answer >= 1.0
         })
     })
+    .with_chances(move |share| laplace_chances(epsilon / share.value(), 1))
 }

@@ -1,10 +1,8 @@
 //! One case on trial, in two stages.
 
-use whit_audit::{Alpha, Counts, EpsilonBound, Group, Share as Tally};
-use whit_core::EntropyFailure;
+use whit_audit::{Alpha, Row, TwoStages};
 
-use crate::case::{Case, Draw, Draws, Share};
-use crate::coins::Coins;
+use crate::case::{Case, Share, Untried};
 
 /// So many samples, judged at such a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +38,7 @@ impl Effort {
         }
     }
 
-    /// A million samples of each world: finds ten percent too little noise in every case.
+    /// A million samples of each world: finds ten percent too little noise in every case that costs a [draw](crate::Cost::Draw), and half of it in the others, which are sampled less often.
     pub fn full() -> Self {
         Self::of(1_000_000)
     }
@@ -51,54 +49,41 @@ impl Effort {
     }
 }
 
-/// What a trial found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
-    /// What was measured, in the last stage that was needed.
-    pub bound: EpsilonBound,
-    /// Did the first stage alarm?
-    pub alarmed: bool,
-    /// And did the second?
-    pub confirmed: bool,
-}
+impl Effort {
+    /// How many samples of each world both looks take of a case. What is slow is sampled less often in both, by the same factor.
+    fn samples(self, case: &Case) -> [u64; 2] {
+        let first = case.cost().samples(self.first.samples);
+        let times = self.second.samples / self.first.samples.max(1);
+        [first, first * times.max(1)]
+    }
 
-impl Finding {
-    /// Both stages alarmed.
-    pub fn convicted(&self) -> bool {
-        self.alarmed && self.confirmed
+    /// Do both looks take as many samples as it needs for a verdict that the case is consistent with its claim? If one case of a report has too few, the whole report is inconclusive.
+    pub fn tells(self, case: &Case) -> bool {
+        let stages = [self.first, self.second];
+        let mut looks = stages.iter().zip(self.samples(case));
+        looks.all(|(stage, samples)| case.is_told_by(samples, stage.alpha))
+    }
+
+    /// About with which probability both looks convict a case with this share of its noise, where the probabilities of its event are known.
+    pub fn power(self, case: &Case, share: Share) -> Option<f64> {
+        let [first, second] = self.samples(case);
+        let first = case.power(share, first, self.first.alpha)?;
+        Some(first * case.power(share, second, self.second.alpha)?)
     }
 }
 
 /// Tries a case with this share of its noise, which is one for what ships.
-pub fn trial(case: &Case, share: Share, effort: Effort) -> Result<Finding, EntropyFailure> {
-    let mut finding = stage(case, share, effort.first)?;
-    if finding.alarmed {
-        let again = stage(case, share, effort.second)?;
-        finding.bound = again.bound;
-        finding.confirmed = again.alarmed;
-    }
-    Ok(finding)
+pub fn trial(case: &Case, share: Share, effort: Effort) -> Result<TwoStages, Untried> {
+    let stages = [effort.first, effort.second];
+    let samples = effort.samples(case);
+    TwoStages::look(
+        case.claim(),
+        stages.map(|stage| stage.alpha),
+        |at, alpha| case.look(share, samples[at], alpha),
+    )
 }
 
-fn stage(case: &Case, share: Share, stage: Stage) -> Result<Finding, EntropyFailure> {
-    // A fresh key for each stage.
-    let mut coins = Coins::fresh()?;
-    let Draws {
-        mut likely,
-        mut unlikely,
-    } = case.draws(share);
-    let mut count = |draw: &mut Draw| Tally {
-        hits: (0..stage.samples).filter(|_| draw(&mut coins)).count() as u64,
-        trials: stage.samples,
-    };
-    let (likely, unlikely) = (count(&mut likely), count(&mut unlikely));
-    let counts = Counts::of_fixed_event(case.name(), likely, unlikely);
-    let bound = counts
-        .epsilon_lower(case.delta(), Group::ONE, stage.alpha)
-        .expect("at most 2^32 samples");
-    Ok(Finding {
-        alarmed: bound.epsilon_lower() > case.claimed().value(),
-        confirmed: false,
-        bound,
-    })
+/// A row of a report, whose verdict is that of both stages.
+pub fn row(case: &Case, found: &TwoStages) -> Row {
+    Row::of_two_stages(case.name(), found).in_series(case.family())
 }

@@ -21,9 +21,9 @@ use crate::failure::Failure;
 const EPSILONS: [f64; 3] = [1.0, 4.0, 8.0];
 const DELTA: f64 = 1e-5;
 /// Canaries that are tried side by side.
-const SIDE_BY_SIDE: usize = 256;
+const SIDE_BY_SIDE: usize = 128;
 /// Trials of each world that choose the event.
-const CHOOSING: usize = 2_000_000;
+const CHOOSING: usize = 8_000_000;
 /// Trials of each world that one thread takes at a time.
 const PIECE: usize = 1 << 17;
 /// Canaries of a single run with the rule for them: about where the mean bound is largest, by a simulation with other numbers.
@@ -55,7 +55,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     threads: NonZeroUsize,
     /// Trials of each world that judge
-    #[arg(long, value_name = "NUMBER", default_value_t = 120_000_000)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 240_000_000)]
     trials: u64,
     /// How likely an example is in a step of a single run
     #[arg(long, value_name = "RATE", default_value_t = 0.05)]

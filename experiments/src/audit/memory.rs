@@ -144,9 +144,10 @@ fn exposure(options: &Options) -> Result<String, Failure> {
         let mut exposure = 0.0;
         for run in 0..options.runs {
             let mut bits = PublicBits(1000 + run);
+            // From -1 to 1: candidates have nothing in common that a model could learn in place of one of them.
             let mut candidate = || Point {
                 features: (0..784)
-                    .map(|_| (bits.word() >> 40) as f32 / 16_777_216.0)
+                    .map(|_| (bits.word() >> 40) as f32 / 8_388_608.0 - 1.0)
                     .collect(),
                 class: 1,
             };

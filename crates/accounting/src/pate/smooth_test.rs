@@ -149,6 +149,8 @@ fn bounds_agree_with_the_published_ones() {
             "{found} {golden}"
         );
     }
+    // The published program counts a test's local sensitivity as zero at all of these votes: this says that ours is next to nothing there, too, and no more.
+    // That it covers and is smooth where it is not is by `bound_covers_and_is_smooth`.
     for case in golden("local_threshold") {
         let counts = numbers(&case, "counts");
         let shape = Shape {

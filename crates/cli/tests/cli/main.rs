@@ -23,6 +23,7 @@ mod house;
 mod kill;
 mod pate;
 mod pate_train;
+mod predict;
 mod query;
 mod read_only;
 mod refusals;
@@ -33,6 +34,7 @@ mod train_fit;
 mod train_ledger;
 mod train_once;
 mod train_search;
+mod train_stop;
 
 /// Stands in private cells, and must never come out.
 const CANARY: &str = "SECRET-4711";
@@ -173,7 +175,7 @@ const COMMON_KEYS: [&str; 13] = [
     "data",
 ];
 
-const COMMANDS: [&str; 30] = [
+const COMMANDS: [&str; 31] = [
     "",
     "query",
     "budget",
@@ -201,6 +203,7 @@ const COMMANDS: [&str; 30] = [
     "stats distinct",
     "stats marginals",
     "train",
+    "predict",
     "audit",
     "audit command",
     "audit self",

@@ -66,6 +66,7 @@ fn golden_run_prints_what_was_published() {
     near("order", 12.5, 1e-12);
     near("expected_answered", 251.27, 0.01);
     near("epsilon_independent", 2.98053, 1e-5);
+    near("epsilon_worst_case", 2.98053, 1e-5);
     assert_eq!(told["private"], true);
     assert_eq!(told["labels"].as_array().map(Vec::len), Some(640));
     assert!(
@@ -195,7 +196,7 @@ fn bad_input_is_refused_clearly() {
     check(
         "votes.npy",
         &good.replace("--queries 1", "--queries 5"),
-        "on 4 queries",
+        "there are 4 queries",
     );
     check(
         "votes.npy",
@@ -224,6 +225,9 @@ fn a_published_cost_is_paid_for() {
     ));
     let number = |value: &Value| value.as_f64().expect("a number");
     assert!(number(&told["epsilon_guaranteed"]) > number(&plain["epsilon_guaranteed"]) + 0.1);
+    // The rest alone is not what it all costs, and nobody is to compose by it.
+    assert!(number(&plain["mu"]) > 0.5);
+    assert_eq!(told["mu"], Value::Null);
     let sanitised = &told["sanitised"];
     assert!(number(&sanitised["low"]) <= number(&told["epsilon_sanitised"]));
     assert!(number(&sanitised["high"]) >= number(&told["epsilon_sanitised"]));
@@ -329,6 +333,102 @@ fn a_ledger_is_charged_whole_and_stops_what_does_not_fit() {
     assert!(left.to_string().contains("patients"), "{left}");
 }
 
+/// A catalog and `--catalog … --table …` for it.
+fn catalogued(folder: &TempDir) -> String {
+    write(folder.path(), "whit.toml", CATALOG.as_bytes());
+    write(folder.path(), "patients.csv", b"who,age\nann,31\nben,40\n");
+    format!(
+        "--classes 3 --catalog {}/whit.toml --table patients",
+        folder.path().display()
+    )
+}
+
+const CHARGED: &str =
+    "--threshold 5 --sigma1 40 --sigma2 40 --queries 4 --answers-max 2 --delta 1e-6";
+
+#[test]
+fn what_is_the_owners_is_not_shown_to_an_analyst_who_pays() {
+    let folder = folder();
+    let place = catalogued(&folder);
+    let more = format!("{CHARGED} {place} --owner --analyst ann");
+    let told = aggregate(&folder, "votes.npy", &more);
+    assert_eq!(
+        (told.code, told.stdout.as_str()),
+        (2, ""),
+        "{}",
+        told.stderr
+    );
+    let says = "owner_and_analyst";
+    assert!(told.stderr.contains(says), "{}", told.stderr);
+    assert!(!folder.path().join("whit.ledger").exists());
+}
+
+/// A file that cannot be written is noticed before anything is paid.
+#[test]
+fn labels_that_cannot_be_written_are_not_paid() {
+    let folder = folder();
+    let place = catalogued(&folder);
+    let good = format!("{CHARGED} {place} --format json");
+    answer(&aggregate(&folder, "votes.npy", &good));
+    let left = || {
+        answer(&run(&format!(
+            "budget --catalog {}/whit.toml --format json",
+            folder.path().display()
+        )))
+    };
+    let before = left();
+    let nowhere = folder.path().join("nowhere").display().to_string();
+    let there = folder.path().join("there").display().to_string();
+    for (option, code) in [
+        (format!("--out {nowhere}/labels.csv"), "labels_unwritable"),
+        (
+            format!("--out {}", folder.path().display()),
+            "labels_unwritable",
+        ),
+        (
+            format!("--owner --plot {nowhere}/agree.svg"),
+            "plot_unwritable",
+        ),
+        (format!("--owner --plot {there}.txt"), "plot_kind"),
+    ] {
+        let told = aggregate(&folder, "votes.npy", &format!("{CHARGED} {place} {option}"));
+        assert_eq!(told.code, 1, "{option}: {}", told.stderr);
+        assert!(told.stderr.contains(code), "{option}: {}", told.stderr);
+        assert_eq!(left(), before, "{option}");
+    }
+    // What is there is left as it is until there are labels.
+    write(folder.path(), "there", b"before");
+    let dear = CHARGED.replace("--sigma2 40", "--sigma2 0.1");
+    let refused = aggregate(
+        &folder,
+        "votes.npy",
+        &format!("{dear} {place} --out {there}"),
+    );
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    assert_eq!(fs::read(&there).expect("there"), b"before");
+}
+
+/// A disk that is full by then: what was paid is printed, and the exit code says that the file is not there.
+#[cfg(target_os = "linux")]
+#[test]
+fn labels_that_could_not_be_written_after_all_are_printed() {
+    let folder = folder();
+    let place = catalogued(&folder);
+    let told = aggregate(
+        &folder,
+        "votes.npy",
+        &format!("{CHARGED} {place} --out /dev/full"),
+    );
+    assert_eq!(told.code, 1, "{}", told.stderr);
+    assert!(told.stderr.contains("labels_unwritable"), "{}", told.stderr);
+    assert!(told.stdout.contains("receipt"), "{}", told.stdout);
+    assert!(
+        told.stdout.contains("Labels, from query 0 on"),
+        "{}",
+        told.stdout
+    );
+}
+
 #[test]
 fn plans_keep_their_epsilon() {
     let told = answer(&run(
@@ -368,4 +468,178 @@ fn plans_keep_their_epsilon() {
     let never =
         run("pate plan --epsilon 0.001 --delta 1e-9 --queries 640 --agreement 0.9999 --teachers 5");
     assert_eq!(never.code, 2, "{}", never.stdout);
+}
+
+/// A catalog that has votes.csv as a private table, and one table beside it on which teachers may have been trained.
+fn votes_in_catalog() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| write(folder.path(), name, text.as_bytes());
+    write("votes.csv", "teacher,a,b\n0,0,1\n1,1,1\n");
+    write("patients.csv", "who,age\nann,31\nben,40\n");
+    write(
+        "whit.toml",
+        "[dataset]\nid = 'v'\n[budget]\nepsilon = 1.0\ndelta = 1e-4\n\
+         [table.votes]\nsource = 'votes.csv'\nunit = 'teacher'\n\
+         [table.patients]\nsource = 'patients.csv'\nunit = 'who'\n",
+    );
+    folder
+}
+
+/// Which noise does well on private votes tells about them, and nothing pays for that where they are called public.
+#[test]
+fn private_votes_tune_nothing() {
+    let folder = votes_in_catalog();
+    let told = run(&format!(
+        "pate plan --epsilon 2 --delta 1e-5 --queries 2 --public-votes {}/votes.csv",
+        folder.path().display()
+    ));
+    assert_eq!(told.code, 2, "{}", told.stderr);
+    assert!(told.stderr.contains("private_votes"), "{}", told.stderr);
+    assert!(told.stderr.contains("simulated"), "{}", told.stderr);
+    for passes in ["--choice-epsilon", "--catalog", "--table"] {
+        assert!(told.stderr.contains(passes), "{}", told.stderr);
+    }
+    assert!(told.stdout.is_empty(), "{}", told.stdout);
+}
+
+/// Rows of a private table are no votes of teachers: without a catalog nobody would be charged for them, and with one the wrong event.
+#[test]
+fn rows_of_a_private_table_are_not_taken_for_votes() {
+    let folder = votes_in_catalog();
+    let here = folder.path().display().to_string();
+    let doors = [
+        "pate aggregate --sigma2 0.000001 --queries 3 --answers-max 3 --delta 1e-5 --votes",
+        "pate plan --epsilon 2 --delta 1e-5 --queries 3 --choice-epsilon 1 --private-votes",
+    ];
+    let catalogs = [
+        String::new(),
+        format!("--catalog {here}/whit.toml --table votes"),
+        format!("--catalog {here}/whit.toml --table patients"),
+    ];
+    for door in doors {
+        for layout in ["votes", "histogram"] {
+            for catalog in &catalogs {
+                let given = format!("{door} {here}/votes.csv --layout {layout} --classes 2");
+                refused_as_rows(&run(&format!("{given} {catalog}")), &given);
+            }
+        }
+    }
+    assert!(!folder.path().join("whit.ledger").exists());
+    // The same votes pass in a file of their own, at the expense of the table that teachers were trained on.
+    write(folder.path(), "cast.csv", b"a,b\n0,1\n1,1\n");
+    let told = run(&format!(
+        "pate aggregate --sigma2 40 --queries 2 --answers-max 2 --delta 1e-6 --votes {here}/cast.csv --classes 2 {}",
+        catalogs[2]
+    ));
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert!(folder.path().join("whit.ledger").exists());
+}
+
+/// Nothing is told, and the hint says what passes.
+fn refused_as_rows(told: &Run, given: &str) {
+    let found = (told.code, told.stdout.as_str());
+    assert_eq!(found, (2, ""), "{given}: {}", told.stderr);
+    for says in ["private_votes", "no catalog", "--catalog", "--table"] {
+        assert!(told.stderr.contains(says), "{given}: {}", told.stderr);
+    }
+}
+
+/// By a link to the file or to its folder; by another name of the file, as far as a catalog can be seen from there or is named.
+#[cfg(unix)]
+#[test]
+fn rows_of_a_private_table_are_known_by_other_names() {
+    use std::os::unix::fs::symlink;
+    let (folder, elsewhere) = (votes_in_catalog(), tempfile::tempdir().expect("a folder"));
+    let (here, there) = (folder.path(), elsewhere.path());
+    symlink(here.join("votes.csv"), there.join("link.csv")).expect("writable");
+    symlink("link.csv", there.join("twice.csv")).expect("writable");
+    symlink(here, there.join("linked")).expect("writable");
+    fs::hard_link(here.join("votes.csv"), there.join("hard.csv")).expect("writable");
+    let named = format!("--catalog {}/whit.toml --table patients", here.display());
+    for (from, file, catalog) in [
+        (there, there.join("link.csv"), ""),
+        (there, "twice.csv".into(), ""),
+        (there, there.join("linked/votes.csv"), ""),
+        (here, "./votes.csv".into(), ""),
+        (here, there.join("hard.csv"), ""),
+        (there, there.join("hard.csv"), &named),
+    ] {
+        let mut command = program();
+        command.current_dir(from).arg("pate").arg("aggregate");
+        command.args("--sigma2 1e-6 --queries 3 --answers-max 3".split(' '));
+        command.args("--delta 1e-5 --classes 2".split(' '));
+        command.args(catalog.split_whitespace());
+        command.arg("--votes").arg(&file);
+        refused_as_rows(&finish(command, b""), &file.display().to_string());
+    }
+    assert!(!here.join("whit.ledger").exists());
+}
+
+/// A choice by private votes shows which candidate it was and public numbers, and is charged before it is made.
+#[test]
+fn a_choice_by_private_votes_is_charged_and_shows_nothing_else() {
+    let folder = folder();
+    write(folder.path(), "whit.toml", CATALOG.as_bytes());
+    write(folder.path(), "patients.csv", b"who,age\nann,31\nben,40\n");
+    let plan = |more: &str| {
+        run(&format!(
+            "pate plan --epsilon 2 --delta 1e-5 --queries 640 --layout histogram --private-votes {}/golden.npy {more}",
+            folder.path().display()
+        ))
+    };
+    let missing = plan("");
+    assert_eq!(missing.code, 1, "{}", missing.stderr);
+    let told = answer(&plan("--choice-epsilon 0.5 --format json"));
+    let names: Vec<&String> = told.as_object().expect("an object").keys().collect();
+    let mut public = vec![
+        "answers_behind_best_max",
+        "candidates",
+        "choice",
+        "confidence",
+        "epsilon_choice",
+        "votes",
+    ];
+    public.sort_unstable();
+    let mut found: Vec<&str> = names.into_iter().map(String::as_str).collect();
+    found.sort_unstable();
+    assert_eq!(found, public);
+    for computed in ["expected_answered", "agreement"] {
+        assert!(told["choice"].get(computed).is_none(), "{computed}");
+    }
+    assert_eq!(told["epsilon_choice"], 0.5);
+    assert!(
+        told["choice"]["epsilon"]
+            .as_f64()
+            .is_some_and(|epsilon| epsilon <= 2.0)
+    );
+    let text = plan("--choice-epsilon 0.5").stdout;
+    assert!(
+        text.contains("nobody") && text.contains("--threshold"),
+        "{text}"
+    );
+    let place = format!("--catalog {}/whit.toml --table", folder.path().display());
+    assert_ne!(
+        plan(&format!("--choice-epsilon 0.5 {place} nobody")).code,
+        0
+    );
+    let dear = plan(&format!("--choice-epsilon 50 {place} patients"));
+    assert_eq!(dear.code, 3, "{}", dear.stderr);
+    assert!(
+        !folder.path().join("whit.ledger").exists(),
+        "nothing was charged"
+    );
+    let paid = answer(&plan(&format!(
+        "--choice-epsilon 0.5 {place} patients --format json"
+    )));
+    // At the delta that it is told for, a little less than the pure epsilon.
+    let charged = paid["charge"]["epsilon"].as_f64();
+    assert!(
+        charged.is_some_and(|epsilon| epsilon > 0.4 && epsilon <= 0.5),
+        "{paid}"
+    );
+    assert!(
+        paid["receipt"]
+            .as_str()
+            .is_some_and(|receipt| receipt.len() > 20)
+    );
 }

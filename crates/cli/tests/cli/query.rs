@@ -364,6 +364,8 @@ fn from_a_file_to_a_first_answer() {
     let made = answer(&clinic.run(&[
         "init",
         "visits.csv",
+        "--unit",
+        "patient",
         "--dataset",
         "mine",
         "--format",
@@ -373,14 +375,38 @@ fn from_a_file_to_a_first_answer() {
     let run = clinic.run(&["init", "visits.csv", "--format", "json"]);
     assert_eq!(failure(&run, 1, "invalid"), "catalog_not_written");
     // Columns that are not separated by commas would be one, and each row a unit of its own.
-    clinic.write("other.csv", "patient;ward\np1;north\n");
+    clinic.write("other.csv", &format!("{CANARY};ward\np1;north\n"));
+    clinic.write("rows.csv", &format!("{CANARY},north,52\np1,north,3\n"));
     for (file, code) in [
         ("other.csv", "not_by_commas"),
+        ("rows.csv", "no_names"),
         ("gone.csv", "source_not_read"),
     ] {
         let run = clinic.run(&["init", file, "--output", "other.toml", "--format", "json"]);
         assert_eq!(failure(&run, 1, "invalid"), code);
+        assert!(!run.stdout.contains(CANARY), "{}", run.stdout);
     }
+    // Without --unit nobody is guessed to be protected, and the catalog is refused.
+    answer(&clinic.run(&[
+        "init",
+        "visits.csv",
+        "--output",
+        "unsaid.toml",
+        "--format",
+        "json",
+    ]));
+    let run = clinic.run(&["check", "--catalog", "unsaid.toml", "--format", "json"]);
+    assert_eq!(failure(&run, 1, "invalid"), "no_unit");
+    let named = [
+        "init",
+        "visits.csv",
+        "--unit",
+        "nobody",
+        "--output",
+        "b.toml",
+    ];
+    let run = clinic.run(&[&named[..], &["--format", "json"]].concat());
+    assert_eq!(failure(&run, 1, "invalid"), "unknown_column");
     let draft = fs::read_to_string(clinic.path("whit.toml")).expect("written");
     assert!(!draft.contains(CANARY), "no cell is looked at");
     let checked = answer(&clinic.run(&["check", "--format", "json"]));

@@ -194,7 +194,7 @@ fn examples_in_help_work() {
     let mut tried = 0;
     for command in COMMANDS {
         for line in run(&format!("{command} --help")).stdout.lines() {
-            let elsewhere = [".csv", ".toml", ".sql", "\u{2026}"];
+            let elsewhere = [".csv", ".toml", ".sql", ".gz", "\u{2026}"];
             if let Some(example) = line
                 .trim()
                 .strip_prefix("whit ")

@@ -4,7 +4,7 @@
 # toy.sh leaky FILE         tells the truth fifteen times out of sixteen: epsilon is ln 15
 # toy.sh batch FILE LINES   so many honest answers
 # toy.sh crash FILE         exits with code 7, every other time, if there is such a line
-# toy.sh hang FILE          never ends if there is such a line, and has a child that does not either
+# toy.sh hang FILE [SECONDS]   as good as never ends if there is such a line, and has a child that does not either
 # toy.sh fail FILE          fails whatever the file is
 mode=$1 file=$2
 truth=0
@@ -19,7 +19,7 @@ case $mode in
   crash) [ "$truth" -eq 1 ] && [ $(($(draw) % 2)) -eq 0 ] && exit 7; echo 0 ;;
   hang)
     [ "$truth" -eq 1 ] || { echo 0; exit; }
-    sleep 98765 &
+    sleep "${3:-98764}" &
     wait ;;
   fail) echo "no such column" >&2; exit 3 ;;
 esac

@@ -264,7 +264,7 @@ fn data_that_do_not_fit_are_refused_before_the_first_step() {
         "label = 'side'",
         "label = 'colour'",
         "data_column",
-        "x, y, side",
+        "first line of the file",
     );
     fs::write(folder.path().join("points.csv"), "x,y,side\n0,1,2\n").expect("writable");
     check("", "", "row_label_out_of_range", "from 0 to 1");
@@ -342,7 +342,7 @@ fn a_clip_norm_that_moves_is_priced_and_trained() {
     let card = fs::read_to_string(folder.path().join("plan").join("card.md")).expect("a card");
     for part in [
         "| clip norm of the first step | 1 |",
-        "| clip norm follows | quantile 0.5 at rate 0.2 |",
+        "| clip norm follows | quantile 0.5, clip rate 0.2 |",
         "| noise multiplier of sum and count together | 1 |",
         &format!("| noise of the sum, in clip norms | {sum} |"),
         "| noise of the count, in examples | 5 |",
@@ -523,4 +523,61 @@ fn refusals_speak_of_plans() {
     for part in ["per layer", "delta is above 1/1000"] {
         assert!(shown.contains(part), "{shown}");
     }
+}
+
+/// What other trainers call it, and how to write it here.
+#[test]
+fn words_of_other_trainers_are_told_what_they_are_here() {
+    let folder = TempDir::new().expect("a folder");
+    for (from, to, part) in [
+        (
+            "rate = 0.1\nsteps",
+            "batch_size = 600\nsteps",
+            "rate = batch_size / n_public",
+        ),
+        ("steps = 40", "epochs = 15", "steps = epochs / rate"),
+        ("clip = 1.0", "max_grad_norm = 1.0", "give clip in [plan]"),
+        ("rate = 2.0", "lr = 2.0", "rate in [optimizer]"),
+        (
+            "noise_multiplier = 1.0",
+            "noise = 1.0",
+            "noise_multiplier in [plan]",
+        ),
+        (
+            "noise_multiplier = 1.0",
+            "target_epsilon = 1.0",
+            "give epsilon in [plan]",
+        ),
+        (
+            "[optimizer]\nkind = 'sgd'\nrate = 2.0\n",
+            "optimizer = 'adam'\n",
+            "a section [optimizer]",
+        ),
+    ] {
+        let plan = whole().replace(from, to);
+        assert_ne!(plan, whole(), "{from}");
+        let told = run(&(command(folder.path(), &plan) + " --dry-run"));
+        assert_eq!(told.code, 1, "{}", told.stdout);
+        assert!(
+            told.stderr.contains(part),
+            "{part:?} is not in {}",
+            told.stderr
+        );
+    }
+}
+
+/// Weights are releases, and the loss is that of public data: both may be spoken of.
+#[test]
+fn a_run_that_diverged_says_so() {
+    let folder = folder(1000);
+    let plan = whole().replace("rate = 2.0", "rate = 1e38");
+    let told = run(&command(folder.path(), &plan));
+    assert_eq!((told.code, told.stderr.as_str()), (0, ""));
+    let part = "the loss on [test] is above 0.693";
+    let words: Vec<&str> = told.stdout.split_whitespace().collect();
+    assert!(words.join(" ").contains(part), "{}", told.stdout);
+    let usual = run(&(command(folder.path(), &whole())
+        + " --out "
+        + &folder.path().join("usual").display().to_string()));
+    assert!(!usual.stdout.contains("note"), "{}", usual.stdout);
 }

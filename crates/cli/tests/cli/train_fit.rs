@@ -255,6 +255,18 @@ fn what_would_not_pass_is_told_before_anything_is_paid() {
         "plan_field_unused",
         "leave `mean` out",
     );
+    check(
+        "columns = ['x', 'y', 'hue']\n[data",
+        "columns = ['x', 'y', 'hue']\nscale = 2.0\n[data",
+        "plan_field_unused",
+        "leave `scale` out",
+    );
+    check(
+        "[model]\nkind = 'naive_bayes'\n",
+        "side = [0, 1]\n[model]\nkind = 'linear_regression'\n",
+        "plan_field_unused",
+        "leave `classes` out",
+    );
 }
 
 /// The words of a refusal, as JSON.

@@ -101,7 +101,7 @@ fn a_search_leaves_its_best_model_and_nothing_of_the_others() {
     names.retain(|name| !name.starts_with("whit-"));
     assert_eq!(
         names,
-        ["card.md", "model.onnx", "model.safetensors"],
+        ["card.json", "card.md", "model.onnx", "model.safetensors"],
         "no curves"
     );
     let card = fs::read_to_string(out.join("card.md")).expect("a card");

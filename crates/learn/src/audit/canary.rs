@@ -20,7 +20,7 @@ use whit_core::{Bits, Entropy, Neighbours, Secret};
 
 use crate::clip::Clip;
 use crate::clipped_sum::{BatchRows, ClippedSum, Memory};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, within};
 use crate::layer::Linear;
 use crate::loss::Loss;
 use crate::network::{Examples, Network};
@@ -31,6 +31,9 @@ use crate::plan::{Noise, Plan};
 const FEATURE: f32 = 1000.0;
 /// The answer: whatever is predicted, it is off by so much that the gradient is clipped.
 const ANSWER: f32 = -1e6;
+
+/// Canaries that are tried side by side, where they do not know of each other.
+const SIDE_BY_SIDE: usize = 256;
 
 /// A plan with canaries.
 pub struct Canaries<'a> {
@@ -43,8 +46,37 @@ pub struct Canaries<'a> {
 }
 
 impl<'a> Canaries<'a> {
+    /// As many canaries as make the most of a run of this plan: one, where a run is one trial.
+    pub fn side_by_side(plan: &'a Plan) -> Result<Self> {
+        let most = match (knows_nobody(plan), plan.relation()) {
+            (false, _) => 1,
+            (true, Neighbours::AddRemove) => SIDE_BY_SIDE,
+            (true, _) => SIDE_BY_SIDE.min(examples(plan)),
+        };
+        Self::new(plan, most)
+    }
+
     /// So many canaries under this plan.
     pub fn new(plan: &'a Plan, count: usize) -> Result<Self> {
+        if plan.turns().is_some() {
+            return Err(Error::Word {
+                field: "sampler",
+                given: "cyclic".into(),
+                passes: "another sampler: noise that is correlated between steps has a canary of its own among the tests",
+            });
+        }
+        let public = plan.relation() != Neighbours::AddRemove;
+        let most = if public {
+            examples(plan)
+        } else {
+            u32::MAX as usize
+        };
+        within(
+            "the number of canaries",
+            count as f64,
+            (1..=most).contains(&count),
+            "at least 1 and, where an example is replaced, at most the plan's public number of examples",
+        )?;
         let network = Network::new(vec![Box::new(Linear::new(count, 1))], Loss::Squared)?;
         let clip = Clip::flat(plan.clip_norm())?;
         let sum = ClippedSum::new(&network, clip, plan.grid(), plan.batch_cap())?;
@@ -58,7 +90,7 @@ impl<'a> Canaries<'a> {
         // Where the number of examples is public, the rest are empty examples.
         let rows = match plan.relation() {
             Neighbours::AddRemove => count,
-            _ => ((plan.expected_batch() / plan.rate()).round() as usize).max(count),
+            _ => examples(plan),
         };
         Ok(Self {
             noise: plan.noise()?,
@@ -72,10 +104,17 @@ impl<'a> Canaries<'a> {
 
     /// How many trials one run is.
     pub fn trials_of_a_run(&self) -> usize {
-        match self.plan.summary().sampler {
-            "poisson" | "all" => self.count,
-            _ => 1,
+        if knows_nobody(self.plan) {
+            self.count
+        } else {
+            1
         }
+    }
+
+    /// About how much one run is: examples that are drawn and looked at, and draws of noise.
+    pub fn work_of_a_run(&self) -> f64 {
+        let a_step = self.plan.rate() * self.rows as f64 + self.count as f64;
+        self.plan.steps() as f64 * a_step + self.rows as f64
     }
 
     /// One run, in which these are in: the score of each.
@@ -158,6 +197,16 @@ impl<'a> Canaries<'a> {
         let scores = self.scores(&is_in, entropy)?;
         Ok(CanaryScores::new(scores).guess(rule)?.reveal(&is_in)?)
     }
+}
+
+/// Are examples drawn by coins of their own?
+fn knows_nobody(plan: &Plan) -> bool {
+    matches!(plan.summary().sampler, "poisson" | "all")
+}
+
+/// The plan's public number of examples.
+fn examples(plan: &Plan) -> usize {
+    (plan.expected_batch() / plan.rate()).round() as usize
 }
 
 /// What stands in the place of a canary that is not in.

@@ -1,20 +1,28 @@
 use super::*;
 use crate::audit::bound::best_half_line;
+use crate::audit::of_plan::claimed;
 use crate::draft::{Draft, NoiseDraft, SamplerDraft};
-use whit_audit::{Alpha, EpsilonBound, Group, Ruling};
-use whit_core::{Delta, Epsilon};
+use whit_audit::{Alpha, Claim, EpsilonBound, Group, Ruling};
+use whit_core::Delta;
 use whit_testkit::{Seeded, long};
 
-fn plan(epsilon: f64, relation: Neighbours, noise_share: f64) -> Plan {
-    let mut draft = Draft {
+fn draft(epsilon: f64) -> Draft {
+    Draft {
         sampler: SamplerDraft::Poisson { rate: 0.5 },
         steps: 10,
         clip_norm: 1.0,
         adaptive: None,
         noise: NoiseDraft::Epsilon(epsilon),
         delta: 1e-5,
-        relation,
+        relation: Neighbours::AddRemove,
         examples_public: 400,
+    }
+}
+
+fn plan(epsilon: f64, relation: Neighbours, noise_share: f64) -> Plan {
+    let mut draft = Draft {
+        relation,
+        ..draft(epsilon)
     };
     if noise_share < 1.0 {
         let full = Plan::new(&draft).expect("a plan").noise_multiplier();
@@ -36,8 +44,8 @@ fn measured(plan: &Plan, trials: usize, seed: u64) -> EpsilonBound {
     bound.expect("counts")
 }
 
-fn claim(plan: &Plan) -> Epsilon {
-    Epsilon::new(plan.epsilon().upper()).expect("a bound")
+fn claim(plan: &Plan) -> Claim {
+    claimed(plan).expect("a bound")
 }
 
 fn trials() -> usize {
@@ -70,6 +78,41 @@ fn half_of_the_noise_is_convicted() {
         let bound = measured(&twin, 200_000, 3);
         assert_eq!(bound.ruling(claim(&claimed)), Ruling::Violated, "{bound:?}");
     }
+}
+
+/// Runs of plans whose samplers deal with everybody at once are one trial each: one canary, and so many runs as end.
+#[test]
+fn a_plan_whose_runs_are_one_trial_each_has_one_canary() {
+    let fixed = |examples: u64| {
+        let draft = Draft {
+            sampler: SamplerDraft::FixedSize { size: 10 },
+            relation: Neighbours::ReplaceOne,
+            examples_public: examples,
+            ..draft(4.0)
+        };
+        Plan::new(&draft).expect("a plan")
+    };
+    for examples in [60, 5000] {
+        let plan = fixed(examples);
+        let canaries = Canaries::side_by_side(&plan).expect("fits");
+        assert_eq!((canaries.count, canaries.trials_of_a_run()), (1, 1));
+        assert_eq!(canaries.rows, examples as usize);
+        let worlds = canaries.scores_of_worlds(5, &mut Seeded::new(1));
+        assert_eq!(worlds.expect("seeded")[0].len(), 5);
+    }
+    // More canaries than examples are told as that, and a small plan has fewer.
+    let refused = Canaries::new(&fixed(60), 61).err();
+    assert!(matches!(
+        refused,
+        Some(Error::OutOfRange { given: 61.0, .. })
+    ));
+    let small = Draft {
+        relation: Neighbours::ReplaceOne,
+        examples_public: 100,
+        ..draft(4.0)
+    };
+    let small = Plan::new(&small).expect("a plan");
+    assert_eq!(Canaries::side_by_side(&small).expect("fits").count, 100);
 }
 
 /// Canaries of one run do not know of each other: each has the mean and the deviation of its own Gaussian, and pairs are uncorrelated.

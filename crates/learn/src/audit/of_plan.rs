@@ -7,7 +7,7 @@
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
-use whit_audit::{Alpha, EpsilonBound, Group};
+use whit_audit::{Alpha, Claim, EpsilonBound, Group, Outputs};
 use whit_core::{Delta, Entropy, Epsilon, Neighbours};
 use whit_mechanism::crew;
 
@@ -22,29 +22,63 @@ use crate::network::Network;
 use crate::plan::Plan;
 use crate::recipe::Recipe;
 
-/// Canaries that are tried side by side.
-const SIDE_BY_SIDE: usize = 256;
+/// Trials of a canary in each world, where they are cheap.
+const TRIALS: usize = 200_000;
+/// About a minute of one core, in examples and draws of noise.
+const WORK: f64 = 1e9;
+/// About a day of one core.
+const WORK_MAX: f64 = 1e12;
 /// Passes, batch and learning rate of the model that the poisoned class is chosen by.
 const PRETRAINING: (usize, usize, f32) = (5, 100, 0.1);
 
 /// What a plan claims, to be compared with what is measured.
-pub fn claimed(plan: &Plan) -> Result<Epsilon> {
-    Ok(Epsilon::new(plan.epsilon().upper())?)
+pub fn claimed(plan: &Plan) -> Result<Claim> {
+    Ok(Claim {
+        epsilon: Epsilon::new(plan.epsilon().upper())?,
+        delta: slack(plan)?,
+    })
 }
 
 fn slack(plan: &Plan) -> Result<Delta> {
     Ok(Delta::new(plan.delta().value())?)
 }
 
-/// What a white-box canary finds in so many trials of each world, half of which choose the event.
+/// How many trials of each world take so much work.
+fn trials_of(canaries: &Canaries, work: f64) -> usize {
+    let runs = work / (2.0 * canaries.work_of_a_run());
+    (runs * canaries.trials_of_a_run() as f64) as usize
+}
+
+/// How many trials of each world are made if nobody says: 200,000, or what a minute or so has room for. Where a sampler deals with everybody at once, a run is one trial.
+pub fn usual_trials(plan: &Plan) -> Result<usize> {
+    let canaries = Canaries::side_by_side(plan)?;
+    Ok(trials_of(&canaries, WORK).clamp(2, TRIALS))
+}
+
+/// What a white-box canary finds in so many trials of each world, or a few more, half of which choose the event. `after` is told how many are done. More than a machine does in a day or so is refused.
 pub fn white_box<E: Entropy>(
     plan: &Plan,
     trials: usize,
     alpha: Alpha,
     entropy: &mut E,
+    mut after: impl FnMut(usize),
 ) -> Result<EpsilonBound> {
-    let canaries = Canaries::new(plan, SIDE_BY_SIDE)?;
-    let (shown, held) = canaries.worlds(trials, entropy)?.split();
+    let canaries = Canaries::side_by_side(plan)?;
+    let most = trials_of(&canaries, WORK_MAX);
+    if !(2..=most).contains(&trials) {
+        return Err(Error::Trials {
+            given: trials,
+            most,
+        });
+    }
+    let [mut with, mut without] = [Vec::new(), Vec::new()];
+    while without.len() < trials {
+        let [more, others] = canaries.scores_of_worlds(1, entropy)?;
+        with.extend(more);
+        without.extend(others);
+        after(without.len().min(trials));
+    }
+    let (shown, held) = Outputs::new(with, without).split();
     let event = best_half_line(&shown, slack(plan)?, alpha)?;
     Ok(held
         .count(&event)
@@ -127,26 +161,27 @@ impl ClipBkd {
             let score = |weights: &Vec<f32>| scores::clip_bkd(network, weights, point);
             models.iter().map(score).collect()
         };
-        let all = Mutex::new(Ok(vec![Vec::new(); self.groups.len() + 1]));
+        // By the number of the trial, and not in the order in which they end: how long a training takes depends on its samples, as its score does, and which trials choose
+        // the threshold must depend on neither.
+        let all = Mutex::new(Ok(vec![Vec::new(); self.trials]));
         let lock = || all.lock().unwrap_or_else(PoisonError::into_inner);
-        crew::each(self.threads.get(), 0..self.trials, |_| {
+        crew::each(self.threads.get(), 0..self.trials, |number| {
             if lock().is_err() {
                 return;
             }
             let found = trial();
             let mut all = lock();
             match (&mut *all, found) {
-                (Ok(worlds), Ok(found)) => {
-                    let each = worlds.iter_mut().zip(found);
-                    each.for_each(|(world, score)| world.push(score));
-                }
+                (Ok(trials), Ok(found)) => trials[number] = found,
                 (Ok(_), Err(error)) => *all = Err(error),
                 (Err(_), _) => {}
             }
             drop(all);
             after(self.groups.len() + 1);
         });
-        all.into_inner().unwrap_or_else(PoisonError::into_inner)
+        let all: Vec<Vec<f64>> = all.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+        let world = |at: usize| all.iter().map(|trial| trial[at]).collect();
+        Ok((0..=self.groups.len()).map(world).collect())
     }
 }
 

@@ -47,7 +47,7 @@ fn attack(recipe: &Recipe, seed: u64) -> EpsilonBound {
 fn clip_bkd_convicts_a_run_with_little_noise_and_no_honest_one() {
     let honest = recipe("noise_multiplier = 6.0");
     let claim = claimed(&honest.plan().expect("priced")).expect("a bound");
-    assert!(claim.value() < 3.0, "{claim:?}");
+    assert!(claim.epsilon.value() < 3.0, "{claim:?}");
     assert_ne!(attack(&honest, 1).ruling(claim), Ruling::Violated);
     let twin = attack(&recipe("noise_multiplier = 0.2"), 100_000);
     assert_eq!(twin.ruling(claim), Ruling::Violated, "{twin:?}");
@@ -59,10 +59,36 @@ fn a_white_box_audit_convicts_a_plan_that_adds_less_noise_than_it_claims() {
     let claim = claimed(&honest).expect("a bound");
     let alpha = Alpha::new(1e-6).expect("in range");
     let measured =
-        |plan: &Plan| white_box(plan, 50_000, alpha, &mut Seeded::new(3)).expect("seeded");
+        |plan: &Plan| white_box(plan, 50_000, alpha, &mut Seeded::new(3), |_| ()).expect("seeded");
     assert_ne!(measured(&honest).ruling(claim), Ruling::Violated);
     let twin = recipe("noise_multiplier = 2.0").plan().expect("priced");
     assert_eq!(measured(&twin).ruling(claim), Ruling::Violated);
+}
+
+/// Whatever the sampler is, an audit that nobody gave a number ends; one that would not is refused, and says what would pass.
+#[test]
+fn trials_are_bounded_by_the_work_of_a_run() {
+    let of = |sampler: &str| -> Plan {
+        let text = format!(
+            "[data]\npath = \"none.csv\"\nlabel = \"y\"\nclasses = 2\nn_public = 60000\n\
+             [model]\nkind = \"logistic\"\n\
+             [plan]\n{sampler}\nclip = 1.0\nnoise_multiplier = 1.0\ndelta = 1e-5\n\
+             [optimizer]\nkind = \"sgd\"\nrate = 0.05\n"
+        );
+        let recipe: Recipe = toml::from_str(&text).expect("a plan");
+        recipe.plan().expect("priced")
+    };
+    let poisson = of("sampler = \"poisson\"\nrate = 0.01\nsteps = 100");
+    assert_eq!(usual_trials(&poisson).expect("fits"), 200_000);
+    let fixed = of("sampler = \"fixed_size\"\nsize = 250\nsteps = 1000");
+    let usual = usual_trials(&fixed).expect("fits");
+    // A run draws 250,000 examples.
+    assert!((500..3000).contains(&usual), "{usual}");
+    let alpha = Alpha::new(0.01).expect("in range");
+    for trials in [0, 1, 100_000_000, usize::MAX] {
+        let refused = white_box(&fixed, trials, alpha, &mut Seeded::new(1), |_| ());
+        assert!(matches!(refused, Err(Error::Trials { most, .. }) if most > usual));
+    }
 }
 
 #[test]

@@ -90,7 +90,7 @@ impl Card<'_> {
         line(
             text,
             &format!(
-                "This whole card: {number}the shape of the features, the classes, the constants that features were normalised by, \
+                "This whole card: {number}the shape of the features, the names of columns and categories, the classes, the constants that features were normalised by, \
                  the network and its initial weights, and all numbers above. By the owner's word they were \
                  chosen without looking at the rows. {}\n",
                 self.misfits()

@@ -57,10 +57,16 @@ pub enum CheckpointError {
         /// The file.
         path: PathBuf,
     },
-    /// The file was copied from where its run was begun.
-    #[error("{} is a copy: its run was begun elsewhere, or its folder was restored", path.display())]
+    /// The file was copied from where its run was begun, or the lock beside it is another one.
+    #[error("{} is a copy: its run was begun in another folder or beside another lock, or these were copied back or restored", path.display())]
     Copied {
         /// The file.
+        path: PathBuf,
+    },
+    /// The folder of a run under way was moved, or another one has its name now.
+    #[error("the folder of the run at {} was moved or replaced while the run was under way", path.display())]
+    Moved {
+        /// Where it was.
         path: PathBuf,
     },
     /// The folder holds what another run has left, or somebody else.
@@ -82,6 +88,26 @@ pub enum CheckpointError {
     Lost {
         /// The file.
         path: PathBuf,
+    },
+    /// An aggregation was begun, and what it told is not kept.
+    #[error("the labels of the run at {} were paid for and may have been told, and are not kept", path.display())]
+    LabelsLost {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The public examples that a run's labels are of have changed since it was begun.
+    #[error("the public examples are not those that the run at {} was begun with: its labels are of those", path.display())]
+    OtherPublic {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Votes of teachers that are not needed any more are still there.
+    #[error("labels are kept, but the votes of teachers in {} cannot be removed: {why}", path.display())]
+    VotesLeft {
+        /// Where they are.
+        path: PathBuf,
+        /// The operating system's kind of failure.
+        why: ErrorKind,
     },
     /// The file belongs to another plan.
     #[error("the checkpoint is that of another plan")]
@@ -106,11 +132,14 @@ impl Fault for CheckpointError {
     fn kind(&self) -> FaultKind {
         match self {
             Self::OtherPlan
+            | Self::OtherPublic { .. }
             | Self::Busy { .. }
             | Self::Begun { .. }
             | Self::Copied { .. }
+            | Self::Moved { .. }
             | Self::Taken { .. }
             | Self::Lost { .. }
+            | Self::LabelsLost { .. }
             | Self::NotBegun { .. } => FaultKind::Refused,
             _ => FaultKind::Invalid,
         }
@@ -126,10 +155,14 @@ impl Fault for CheckpointError {
             Self::Version { .. } => "checkpoint_version",
             Self::Begun { .. } => "checkpoint_begun",
             Self::Copied { .. } => "checkpoint_copied",
+            Self::Moved { .. } => "checkpoint_moved",
             Self::Taken { .. } => "out_taken",
             Self::NotBegun { .. } => "checkpoint_not_begun",
             Self::Lost { .. } => "checkpoint_lost",
+            Self::LabelsLost { .. } => "labels_lost",
             Self::OtherPlan => "checkpoint_other_plan",
+            Self::OtherPublic { .. } => "checkpoint_other_public",
+            Self::VotesLeft { .. } => "votes_left",
         }
     }
 
@@ -147,7 +180,10 @@ impl Fault for CheckpointError {
             }
             Self::Begun { .. } => "go on with that run, or give another folder".into(),
             Self::Copied { .. } => {
-                "go on in the folder where it was begun (it may be moved on its disk), or start anew in another one and pay again".into()
+                "go on in the folder where it was begun (between runs it may be moved on its disk, with all that is in it), or start anew in another one and pay again".into()
+            }
+            Self::Moved { .. } => {
+                "leave the folder where it is until the run has ended; to go on, give the place where it is now as the run's folder (--out), since in another one it is a new run and is paid again; steps since it was last kept are lost".into()
             }
             Self::Taken { is_begun: false, .. } => {
                 "give another folder for this run, as --out OTHER".into()
@@ -156,7 +192,10 @@ impl Fault for CheckpointError {
                 "move that file to another folder; then the run that was begun here goes on".into()
             }
             Self::Lost { .. } => {
-                "start anew in another folder and pay again, with fewer steps between what is kept; what this run has spent stays spent, and a run with a tree cannot be stopped".into()
+                "start anew in another folder and pay again, with fewer steps between what is kept; what this run has spent stays spent".into()
+            }
+            Self::LabelsLost { .. } => {
+                "give another folder for a new run, which is paid again; what this one has spent stays spent, since nobody knows what was seen of its labels".into()
             }
             Self::NotBegun { .. } => "begin one, with a payment".into(),
             Self::Version { .. } => {
@@ -164,6 +203,13 @@ impl Fault for CheckpointError {
                     "go on with the version of whit that wrote it; this one reads version {VERSION}"
                 )
             }
+            Self::OtherPublic { .. } => {
+                "put the public file back as it was, or give another folder for a new run, which is paid again".into()
+            }
+            Self::VotesLeft { path, .. } => format!(
+                "remove {} yourself, or see that it can be removed; then give the same command again: nothing is told twice or paid twice",
+                path.display()
+            ),
             Self::OtherPlan => {
                 "go on with the plan that it was written for, or give another folder for this one"
                     .into()

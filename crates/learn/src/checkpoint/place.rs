@@ -1,10 +1,13 @@
 //! The file of a checkpoint.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
+use std::time::UNIX_EPOCH;
 
 use super::error::{CheckpointError, Result};
 use super::{Checkpoint, Run, hex};
@@ -16,6 +19,8 @@ pub struct Place {
     path: PathBuf,
     /// Unlocked when it is dropped, and by the system when the process ends in any way.
     lock: File,
+    /// The folder as it was when it was taken.
+    held: Option<[u64; 2]>,
 }
 
 impl Place {
@@ -45,7 +50,7 @@ impl Place {
     /// Takes the place of a run in a folder. Names are made of the plan's fingerprint alone.
     #[expect(clippy::disallowed_methods, reason = "the run's own checkpoint")]
     pub fn open(folder: &Path, run: Run) -> Result<Self> {
-        let path = file(folder, &run);
+        let path = Self::file(folder, &run);
         // The lock is a file of its own, since the checkpoint is replaced at each write.
         let lock = OpenOptions::new()
             .create(true)
@@ -54,7 +59,15 @@ impl Place {
             .open(path.with_extension("lock"))
             .map_err(|error| closed(folder, &error))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { run, path, lock }),
+            Ok(()) => {
+                let held = numbers(folder_of(&path).metadata());
+                Ok(Self {
+                    run,
+                    path,
+                    lock,
+                    held,
+                })
+            }
             Err(fs::TryLockError::WouldBlock) => Err(CheckpointError::Busy { path }),
             Err(fs::TryLockError::Error(error)) => Err(unwritable(&path, &error)),
         }
@@ -62,13 +75,18 @@ impl Place {
 
     /// Was a run begun in a folder? Writes nothing. What has the name of a checkpoint counts as one, whatever it is.
     pub fn is_begun(folder: &Path, run: &Run) -> bool {
-        file(folder, run).symlink_metadata().is_ok()
+        Self::file(folder, run).symlink_metadata().is_ok()
     }
 
     /// Refuses a folder that holds what another run has left, or somebody else: a model, a card, curves. Whatever a run writes there stands
     /// beside its own card, which is written first and [names](Run::name) the run. Writes nothing.
-    #[expect(clippy::disallowed_methods, reason = "the run's own card")]
     pub fn is_own(folder: &Path, run: &Run) -> Result<()> {
+        Self::is_own_with(folder, run, &[])
+    }
+
+    /// The same for a run that also leaves files of these names.
+    #[expect(clippy::disallowed_methods, reason = "the run's own card")]
+    pub fn is_own_with(folder: &Path, run: &Run, more: &[&str]) -> Result<()> {
         let is_begun = Self::is_begun(folder, run);
         let card = fs::read(folder.join(CARD)).unwrap_or_default();
         let name = run.name();
@@ -79,7 +97,8 @@ impl Place {
             let name = |ending| format!("{word}.{ending}");
             ["svg", "png"].map(name)
         });
-        let mut left = RESULTS.iter().map(|name| (*name).to_owned()).chain(curves);
+        let results = RESULTS.iter().chain(more);
+        let mut left = results.map(|name| (*name).to_owned()).chain(curves);
         match left.find(|name| folder.join(name).symlink_metadata().is_ok()) {
             Some(name) => Err(CheckpointError::Taken {
                 path: folder.join(name),
@@ -103,7 +122,10 @@ impl Place {
             }
             Ok(())
         });
-        let tried = tried.and_then(fs::remove_file);
+        let tried = tried.and_then(|(part, file)| {
+            drop(file);
+            fs::remove_file(part)
+        });
         tried.map_err(|error| unwritable(&self.path, &error))
     }
 
@@ -118,25 +140,36 @@ impl Place {
 
     /// Lays down that a run was paid for, durably, before its first step. `parameters` are the initial ones. Refused if one was begun here.
     pub fn start(&self, payment: Payment, parameters: Vec<f32>) -> crate::Result<()> {
+        self.start_with(payment, parameters, BTreeMap::new())
+    }
+
+    /// The same with vectors that are there from the start.
+    pub(crate) fn start_with(
+        &self,
+        payment: Payment,
+        parameters: Vec<f32>,
+        vectors: BTreeMap<String, Vec<f32>>,
+    ) -> crate::Result<()> {
         self.is_free()?;
         let payer = payment.lay_down(&self.run.event.fingerprint())?;
         let mut checkpoint = Checkpoint::new(self.run.clone(), payer, parameters);
+        checkpoint.vectors = vectors;
         checkpoint.home = self.home();
         Ok(self.keep(&checkpoint)?)
     }
 
-    /// The numbers of the lock's file and of the folder: a copy has others, also one by hard links, and the folder has the same by any name.
-    fn home(&self) -> Option<[u64; 2]> {
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt;
-            let folder = self.path.parent()?.metadata().ok()?;
-            Some([self.lock.metadata().ok()?.ino(), folder.ino()])
-        }
-        #[cfg(not(unix))]
-        {
-            None
-        }
+    /// The numbers of the lock's file and of the folder on their disk, and when each of them was made. They are the same by any name that is given to the folder, on its disk.
+    /// A copy was made later, also where it has the same numbers, as on a fresh disk or in the place of what was removed; one by hard links lies in another folder. Both are made once and
+    /// neither removed nor replaced here ([`open`](Self::open)). Disks themselves are numbered anew when a machine starts.
+    fn home(&self) -> Option<[u64; 4]> {
+        let [lock, lock_made] = origin(self.lock.metadata())?;
+        let [folder, folder_made] = origin(folder_of(&self.path).metadata())?;
+        Some([lock, lock_made, folder, folder_made])
+    }
+
+    /// The checkpoint of a run in a folder. Its name is made of the plan's fingerprint alone.
+    pub fn file(folder: &Path, run: &Run) -> PathBuf {
+        folder.join(format!("whit-{}.checkpoint", &hex(&run.plan)[..16]))
     }
 
     /// The file.
@@ -166,11 +199,23 @@ impl Place {
     }
 
     /// Grants up to `steps` more steps, once it is durable that they were begun. None are granted at the end of the run, nor if the
-    /// file cannot be written.
-    pub(crate) fn begin(&self, checkpoint: &mut Checkpoint, steps: u64) -> Result<u64> {
+    /// file cannot be written. Whoever counts has the place for oneself (`&mut`): two threads that had both read the same number would both be granted the same steps.
+    pub(crate) fn begin(&mut self, checkpoint: &mut Checkpoint, steps: u64) -> Result<u64> {
         let granted = checkpoint.begin(steps);
         self.keep(checkpoint)?;
         Ok(granted)
+    }
+
+    /// Gives back steps that were granted and not taken, in whole epochs. What is counted is never less than what was taken, whether
+    /// or not the file can be written.
+    pub(crate) fn give_back(
+        &mut self,
+        checkpoint: &mut Checkpoint,
+        granted: &mut u64,
+        epoch: u64,
+    ) -> Result<()> {
+        *granted = checkpoint.give_back(*granted, epoch);
+        self.keep(checkpoint)
     }
 
     /// Replaces the file at once and durably: whenever the machine stops, the old one or the new one is there, whole.
@@ -178,15 +223,50 @@ impl Place {
         if checkpoint.run != self.run {
             return Err(CheckpointError::OtherPlan);
         }
-        self.replace(&checkpoint.encode())
-            .map_err(|error| unwritable(&self.path, &error))
+        let bytes = checkpoint.encode();
+        self.keep_by(checkpoint, |file| file.write_all(&bytes))
+    }
+
+    fn keep_by(
+        &self,
+        checkpoint: &Checkpoint,
+        write: impl FnOnce(&mut File) -> std::io::Result<()>,
+    ) -> Result<()> {
+        self.is_at(checkpoint)?;
+        let written = self
+            .replace(write)
+            .map_err(|error| unwritable(&self.path, &error))?;
+        // Whoever grants steps must know that they were counted in the folder that is held, and not in one that had its name meanwhile: the file there is
+        // the one that was written, and the folder is the one that is held.
+        match numbers(self.path.symlink_metadata()) == numbers(written.metadata()) {
+            true => self.is_at(checkpoint),
+            false => Err(self.moved()),
+        }
+    }
+
+    /// Is the folder of that name still the one in which the run was begun, on the disk where it was taken, and is the lock in it the one that is held? If not, what is written here
+    /// would be found by nobody who goes on there.
+    fn is_at(&self, checkpoint: &Checkpoint) -> Result<()> {
+        let folder = numbers(folder_of(&self.path).metadata());
+        let lock = numbers(self.path.with_extension("lock").metadata());
+        let is_held = folder == self.held && lock == numbers(self.lock.metadata());
+        match checkpoint.home == self.home() && is_held {
+            true => Ok(()),
+            false => Err(self.moved()),
+        }
+    }
+
+    fn moved(&self) -> CheckpointError {
+        CheckpointError::Moved {
+            path: self.path.clone(),
+        }
     }
 
     /// Writes a file beside the checkpoint, durably, and says where it is.
     fn write_part(
         &self,
         write: impl FnOnce(&mut File) -> std::io::Result<()>,
-    ) -> std::io::Result<PathBuf> {
+    ) -> std::io::Result<(PathBuf, File)> {
         let part = self.path.with_extension("part");
         // What is left of a write that failed, or a link that somebody put there, is not written through.
         without(&part)?;
@@ -197,23 +277,63 @@ impl Place {
             let _ = fs::remove_file(&part);
             return Err(error);
         }
-        Ok(part)
+        Ok((part, file))
     }
 
+    /// The file that was written, which is still open: no other has its number.
     #[expect(clippy::disallowed_methods, reason = "the run's own checkpoint")]
-    fn replace(&self, bytes: &[u8]) -> std::io::Result<()> {
-        fs::rename(self.write_part(|file| file.write_all(bytes))?, &self.path)?;
+    fn replace(
+        &self,
+        write: impl FnOnce(&mut File) -> std::io::Result<()>,
+    ) -> std::io::Result<File> {
+        let (part, file) = self.write_part(write)?;
+        fs::rename(part, &self.path)?;
         // The new name is durable once its folder is. (Windows cannot open folders.)
-        if cfg!(unix)
-            && let Some(folder) = self.path.parent()
-        {
-            let here = match folder.as_os_str().is_empty() {
-                true => Path::new("."),
-                false => folder,
-            };
-            File::open(here)?.sync_all()?;
+        if cfg!(unix) {
+            File::open(folder_of(&self.path))?.sync_all()?;
         }
-        Ok(())
+        Ok(file)
+    }
+}
+
+/// Where a checkpoint lies.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// The numbers of a disk and of a file or folder on it, where the system has them.
+fn numbers(found: std::io::Result<fs::Metadata>) -> Option<[u64; 2]> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        found.ok().map(|found| [found.dev(), found.ino()])
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = found;
+        None
+    }
+}
+
+/// The number of a file or folder on its disk, where the system has one, and when it was made, in nanoseconds since 1970. That is 0 where the system or the kind of disk does not
+/// tell it: there the number is all that a copy could be told by.
+fn origin(found: std::io::Result<fs::Metadata>) -> Option<[u64; 2]> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let found = found.ok()?;
+        let made = found.created().ok();
+        let since = made.and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+        let made = since.and_then(|since| u64::try_from(since.as_nanos()).ok());
+        Some([found.ino(), made.unwrap_or(0)])
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = found;
+        None
     }
 }
 
@@ -221,7 +341,13 @@ impl Place {
 const CARD: &str = "card.md";
 
 /// What a run leaves beside its checkpoint, and the words of its curves.
-const RESULTS: [&str; 4] = [CARD, "model.safetensors", "model.onnx", "curve.csv"];
+const RESULTS: [&str; 5] = [
+    CARD,
+    "card.json",
+    "model.safetensors",
+    "model.onnx",
+    "curve.csv",
+];
 const CURVES: [&str; 3] = ["epsilon", "accuracy", "loss"];
 
 /// What stands in a folder while it is tried: a name that nobody else has, and that is removed only by whoever made it.
@@ -249,11 +375,6 @@ fn closed(folder: &Path, error: &std::io::Error) -> CheckpointError {
         path: folder.into(),
         why: error.kind(),
     }
-}
-
-/// The checkpoint of a run. Its name is made of the plan's fingerprint alone.
-fn file(folder: &Path, run: &Run) -> PathBuf {
-    folder.join(format!("whit-{}.checkpoint", &hex(&run.plan)[..16]))
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> CheckpointError {

@@ -43,7 +43,7 @@ fn crashes_never_add_steps() {
         let calm = plan == 0;
         let (mut ran, mut kept) = (0, 0);
         loop {
-            let place = Place::open(folder.path(), run(plan)).expect("free");
+            let mut place = Place::open(folder.path(), run(plan)).expect("free");
             let mut here = match place.load().expect("own") {
                 Some(checkpoint) => checkpoint,
                 None => {
@@ -137,11 +137,163 @@ fn a_copy_of_a_folder_is_no_second_run() {
     assert!(place.load().is_ok_and(|found| found.is_some()));
 }
 
+/// A run of seven that was paid for and begun in a folder.
+#[cfg(unix)]
+fn begun_in(folder: &Path) -> Place {
+    let place = Place::open(folder, run(7)).expect("free");
+    let payment = Payment::rest(run(7).event.fingerprint(), Payer::Nobody, 0);
+    place.start(payment, vec![0.5]).expect("writable");
+    place
+}
+
+/// Fresh disks, and folders in the place of what was removed, hand out the same numbers again.
+#[cfg(unix)]
+#[test]
+fn what_has_the_numbers_and_was_made_at_another_time_is_a_copy() {
+    let folder = TempDir::new().expect("a folder");
+    let place = begun_in(folder.path());
+    let kept = place.load().expect("own").expect("there");
+    for made in [1, 3] {
+        let mut other = kept.clone();
+        other.home.as_mut().expect("numbers")[made] ^= 1;
+        fs::write(place.path(), other.encode()).expect("writable");
+        assert!(matches!(place.load(), Err(CheckpointError::Copied { .. })));
+    }
+    fs::write(place.path(), kept.encode()).expect("writable");
+    assert_eq!(place.load(), Ok(Some(kept)), "as it was");
+}
+
+/// A folder that is copied, removed and copied back under its old name is another one, whatever numbers it gets.
+#[cfg(unix)]
+#[test]
+fn a_copy_in_the_place_of_the_first_is_no_second_run() {
+    let folder = TempDir::new().expect("a folder");
+    let [first, copy] = ["run", "copy"].map(|name| folder.path().join(name));
+    let copied = |from: &Path, to: &Path| {
+        fs::create_dir(to).expect("writable");
+        for entry in fs::read_dir(from).expect("there") {
+            let entry = entry.expect("listed");
+            fs::copy(entry.path(), to.join(entry.file_name())).expect("copied");
+        }
+    };
+    fs::create_dir(&first).expect("writable");
+    let place = begun_in(&first);
+    let home = place.home().expect("numbers");
+    drop(place);
+    copied(&first, &copy);
+    // What is made in the same tick of the system's clock has the same time. One that does not tell times must not be waited for.
+    let tick = folder.path().join("tick");
+    let made = || {
+        fs::write(&tick, b"").expect("writable");
+        let made = origin(tick.metadata()).expect("numbers")[1];
+        fs::remove_file(&tick).expect("ours");
+        made
+    };
+    let later = (0..1_000_000).map(|_| made()).find(|made| *made > home[1]);
+    if later.is_none() {
+        assert_eq!(home[1], 0, "times that stand still");
+        return;
+    }
+    fs::remove_dir_all(&first).expect("ours");
+    copied(&copy, &first);
+    let mut place = Place::open(&first, run(7)).expect("free");
+    assert!(matches!(place.load(), Err(CheckpointError::Copied { .. })));
+    // What follows of it is as much of a copy.
+    let mut here = Checkpoint::new(run(7), Payer::Nobody, vec![0.5]);
+    here.home = Some(home);
+    let refused = place.begin(&mut here, 5).expect_err("another folder");
+    assert_eq!(refused.code(), "checkpoint_moved");
+}
+
+/// Another folder that has the run's name while a checkpoint is written gets it, and no step is granted; nor is one if another file got the checkpoint's name.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_is_replaced_during_a_write_grants_no_steps() {
+    let folder = TempDir::new().expect("a folder");
+    let [run_at, moved] = ["run", "moved"].map(|name| folder.path().join(name));
+    fs::create_dir(&run_at).expect("writable");
+    let place = begun_in(&run_at);
+    let mut here = place.load().expect("own").expect("there");
+    assert_eq!(here.begin(5), 5);
+    let part = place.path().with_extension("part");
+    let written = place.keep_by(&here, |file| {
+        file.write_all(&here.encode())?;
+        fs::rename(&run_at, &moved)?;
+        fs::create_dir(&run_at)?;
+        let name = part.file_name().expect("a name");
+        fs::rename(moved.join(name), &part)
+    });
+    assert_eq!(written.map_err(|e| e.code()), Err("checkpoint_moved"));
+    assert!(place.path().exists(), "it went into the other folder");
+    fs::remove_dir_all(&run_at).expect("ours");
+    fs::rename(&moved, &run_at).expect("back");
+    let found = place.load().expect("own").expect("there");
+    assert_eq!(found.steps_begun(), 0);
+
+    let written = place.keep_by(&here, |file| {
+        file.write_all(&here.encode())?;
+        let old = fs::read(place.path())?;
+        fs::rename(&part, folder.path().join("taken"))?;
+        fs::write(&part, old)
+    });
+    assert_eq!(written.map_err(|e| e.code()), Err("checkpoint_moved"));
+    assert_eq!(place.keep(&here), Ok(()), "and then nobody is in the way");
+}
+
+/// A run counts its steps in the folder that it holds: whoever moves that and goes on there finds all that were granted.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_is_moved_or_replaced_grants_no_more_steps() {
+    let folder = TempDir::new().expect("a folder");
+    let names = ["run", "moved", "other", "link"];
+    let [run_at, moved, other, link] = names.map(|name| folder.path().join(name));
+    fs::create_dir(&run_at).expect("writable");
+    let payment = || Payment::rest(run(7).event.fingerprint(), Payer::Nobody, 0);
+    let mut place = Place::open(&run_at, run(7)).expect("free");
+    place.start(payment(), vec![0.5]).expect("writable");
+    let mut here = place.load().expect("own").expect("there");
+    assert_eq!(place.begin(&mut here, 5), Ok(5));
+    fs::rename(&run_at, &moved).expect("moved");
+    let mut refused = || match place.begin(&mut here, 5) {
+        Err(error) => error.code(),
+        Ok(granted) => panic!("{granted} steps"),
+    };
+    assert_eq!(refused(), "checkpoint_moved", "nothing has its name");
+    fs::create_dir(&run_at).expect("writable");
+    assert_eq!(refused(), "checkpoint_moved", "another folder has its name");
+    assert!(all(&run_at).is_empty(), "which is left alone");
+    drop(place);
+    let place = Place::open(&moved, run(7)).expect("free");
+    let found = place.load().expect("own").expect("there");
+    assert_eq!(found.steps_begun(), 5);
+
+    // By a link that comes to point elsewhere.
+    drop(place);
+    fs::create_dir(&other).expect("writable");
+    std::os::unix::fs::symlink(&moved, &link).expect("writable");
+    let mut place = Place::open(&link, run(7)).expect("free");
+    let mut here = place.load().expect("own").expect("there");
+    fs::remove_file(&link).expect("ours");
+    std::os::unix::fs::symlink(&other, &link).expect("writable");
+    let refused = place.begin(&mut here, 5).expect_err("elsewhere");
+    assert_eq!(refused.code(), "checkpoint_moved");
+    assert!(all(&other).is_empty());
+
+    // And where the lock is another file by now.
+    drop(place);
+    let mut place = Place::open(&moved, run(7)).expect("free");
+    let mut here = place.load().expect("own").expect("there");
+    fs::remove_file(place.path().with_extension("lock")).expect("ours");
+    fs::write(place.path().with_extension("lock"), b"").expect("writable");
+    let refused = place.begin(&mut here, 5).expect_err("another lock");
+    assert_eq!(refused.code(), "checkpoint_moved");
+}
+
 /// A program that is killed right after its steps finds them counted.
 #[test]
 fn steps_are_counted_before_they_are_granted() {
     let folder = TempDir::new().expect("a folder");
-    let place = Place::open(folder.path(), run(7)).expect("free");
+    let mut place = Place::open(folder.path(), run(7)).expect("free");
     let mut here = at_home(&place, Checkpoint::new(run(7), Payer::Nobody, vec![0.0]));
     assert_eq!(place.begin(&mut here, 20), Ok(20));
     let read = place.load().expect("own").expect("there");

@@ -1,5 +1,7 @@
 //! One plan, and one model, of whatever kind: for doors that are told by a word which.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use whit_core::{Entropy, Event};
 use whit_mechanism::Release;
@@ -12,6 +14,9 @@ use super::{
 use crate::data::{Answer, Dataset, Example};
 use crate::error::Result;
 use crate::payment::{Payment, Priced, sealed::Sealed};
+
+/// Columns of text, with all that they may hold.
+type Categories = BTreeMap<String, Vec<String>>;
 
 /// A plan of one of the kinds.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,15 +149,53 @@ impl Classical for AnyPlan {
 }
 
 impl AnyModel {
-    /// Do its parts fit each other, so that it can say something of any example? Those of the kinds that are not named are looked at side by side.
+    /// Do its parts fit each other, so that it can say something of any example, and are its numbers some that a fit could have given?
     pub(super) fn is_whole(&self) -> bool {
         match self {
+            Self::NaiveBayes(model) => model.is_whole(),
+            Self::LinearRegression(model) => model.is_whole(),
+            Self::KMeans(model) => model.is_whole(),
+            Self::Pca(model) => model.is_whole(),
             Self::Forest(model) => model.is_whole(),
             Self::BoostedStumps(model) => model.is_whole(),
             Self::MinimaPerturbation(model) => model.is_whole(),
-            Self::NaiveBayes(_) | Self::LinearRegression(_) | Self::KMeans(_) | Self::Pca(_) => {
-                true
-            }
+        }
+    }
+
+    /// How many features it looks at.
+    pub(super) fn features(&self) -> usize {
+        match self {
+            Self::NaiveBayes(model) => model.features(),
+            Self::LinearRegression(model) => model.features(),
+            Self::KMeans(model) => model.features(),
+            Self::Pca(model) => model.features(),
+            Self::Forest(model) => model.features(),
+            Self::BoostedStumps(model) => model.features(),
+            Self::MinimaPerturbation(model) => model.features(),
+        }
+    }
+
+    /// Does it look at these columns, each of them one feature or, for some kinds, as many as it has categories? Without columns there is nothing to compare.
+    pub(super) fn has_columns(&self, columns: &[String], categories: &Categories) -> bool {
+        let placed = matches!(
+            self,
+            Self::Forest(_) | Self::BoostedStumps(_) | Self::MinimaPerturbation(_)
+        );
+        let width = |column: &String| match categories.get(column) {
+            Some(names) if !placed => names.len(),
+            _ => 1,
+        };
+        columns.is_empty() || columns.iter().map(width).sum::<usize>() == self.features()
+    }
+
+    /// How many classes it knows; `None` if it learns none.
+    pub(super) fn classes(&self) -> Option<u32> {
+        match self {
+            Self::NaiveBayes(model) => Some(model.classes()),
+            Self::Forest(model) => Some(model.classes()),
+            Self::BoostedStumps(model) => Some(model.classes()),
+            Self::MinimaPerturbation(model) => Some(model.classes()),
+            Self::LinearRegression(_) | Self::KMeans(_) | Self::Pca(_) => None,
         }
     }
 

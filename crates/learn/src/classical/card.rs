@@ -2,7 +2,7 @@
 
 use whit_core::Event;
 
-use super::{FitRecipe, FitSummary};
+use super::{FitRecipe, FitSummary, Kind};
 use crate::card::Search;
 use crate::card::words::{down, inline, line, up};
 use crate::payment::Payer;
@@ -57,13 +57,22 @@ impl FitCard<'_> {
                 up(delta)
             ),
         );
+        let seen = match self.summary.kind {
+            Kind::MinimaPerturbation => format!(
+                "This holds for whoever sees the weights of the model; the noise of the objective, and what was found before the weights had noise of their own, must never be seen. The true epsilon of the fit is at most {}; how far below is not known.",
+                up(epsilon_upper)
+            ),
+            _ => format!(
+                "This holds for whoever sees the noisy sums that the model was made from. The epsilon of the event that describes them lies between {} and {}.",
+                down(epsilon_lower),
+                up(epsilon_upper)
+            ),
+        };
         line(
             text,
             &format!(
                 "Whether or not any one {unit} was in the data, the probability of ending with any set of models is at most e^epsilon times as large as \
-                 otherwise, plus delta. This holds for whoever sees the noisy sums that the model was made from. The true epsilon of the fit lies between {} and {}.\n",
-                down(epsilon_lower),
-                up(epsilon_upper)
+                 otherwise, plus delta. {seen}\n"
             ),
         );
     }
@@ -76,16 +85,24 @@ impl FitCard<'_> {
             Some(receipt) => format!("{}, receipt `{receipt}`", self.payer),
             None => self.payer.to_string(),
         };
+        // Of sums there are rounds; an objective has noise once, and so has its minimum.
+        let (noise, deviation) = match summary.kind {
+            Kind::MinimaPerturbation => (
+                format!(
+                    "{} on the gradient of the objective, laplace on the weights",
+                    summary.mechanism
+                ),
+                "deviation of the noise of the gradient, in examples",
+            ),
+            _ => (
+                format!("{}, {} times", summary.mechanism, summary.rounds),
+                "deviation of the noise, in examples",
+            ),
+        };
         let mut rows = vec![
             ("model", summary.kind.word().replace('_', " ")),
-            (
-                "noise",
-                format!("{}, {} times", summary.mechanism, summary.rounds),
-            ),
-            (
-                "deviation of the noise, in examples",
-                summary.noise_deviation.to_string(),
-            ),
+            ("noise", noise),
+            (deviation, summary.noise_deviation.to_string()),
             ("features", summary.features.to_string()),
             ("charged to", inline(&charged).replace("\\`", "`")),
             ("event", format!("`{fingerprint}`")),
@@ -145,5 +162,43 @@ impl FitCard<'_> {
             text,
             "- Time, memory and other traces of the fit on the machine where it was made.",
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classical::AnyPlan;
+    use crate::payment::Priced;
+
+    fn card(kind: &str) -> String {
+        let text = format!(
+            "[data]\npath = 'x.npy'\nlabel = 'y.npy'\nshape = [2]\nclasses = 3\n[bounds]\nfeatures = [-1, 1]\n\
+             [model]\nkind = '{kind}'\n[plan]\nepsilon = 1.0\ndelta = 1e-6"
+        );
+        let recipe: FitRecipe = toml::from_str(&text).expect("a plan");
+        let plan: AnyPlan = recipe.plan(None).expect("a price");
+        let card = FitCard {
+            recipe: &recipe,
+            summary: &recipe.summary(&plan),
+            event: plan.event(),
+            result: None,
+            payer: &Payer::Nobody,
+            receipt: None,
+        };
+        card.markdown()
+    }
+
+    /// What is shown differs: noisy sums, or weights alone.
+    #[test]
+    fn cards_say_who_may_see_what_and_what_is_proven() {
+        let sums = card("naive_bayes");
+        assert!(sums.contains("whoever sees the noisy sums"), "{sums}");
+        assert!(sums.contains("lies between 0.9"), "{sums}");
+        assert!(sums.contains("gaussian, 1 times"), "{sums}");
+        let minima = card("minima_perturbation");
+        assert!(minima.contains("whoever sees the weights"), "{minima}");
+        assert!(!minima.contains("noisy sums") && !minima.contains("lies between"));
+        assert!(!minima.contains("times |") && minima.contains("laplace on the weights"));
     }
 }

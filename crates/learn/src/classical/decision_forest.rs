@@ -14,11 +14,12 @@
 //!   beside their noise look like their parents.
 
 use serde::{Deserialize, Serialize};
-use whit_core::{Delta, Entropy, Ratio, Secret};
+use whit_core::{Entropy, Ratio, Secret};
 use whit_mechanism::Release;
 
+use super::budget::NoiseKind;
 use super::decision_tree::{Counts, DEPTH_MAX, Histogram, Tree, first_of_largest};
-use super::domain::{Domain, bins_max};
+use super::domain::{Domain, are_whole, bins_max};
 use super::interval::{UNIT, UNIT_BITS};
 use super::noisy_sums::{NoisySums, Reach, sum};
 use super::{Answers, Budget, COORDINATES_MAX, Classical, Fit, Takes, Terms, counted};
@@ -53,6 +54,8 @@ pub struct DecisionForestPlan {
     leaf_weight: i64,
     /// `m`: the shape's, or all features.
     slots: usize,
+    /// Of the feature with the most.
+    bins: usize,
     /// For each tree, level by level from left to right, the features that a node is given.
     features: Vec<Vec<Vec<usize>>>,
     pub(super) noise: NoisySums,
@@ -89,15 +92,16 @@ impl DecisionForestPlan {
             bits: UNIT_BITS,
         };
         let noise = NoisySums::new(reach, shape.depth as u64 + 1, budget)?;
-        let leaf_weight = match budget.delta() == Delta::ZERO {
-            true => slots as i64 * UNIT,
-            false => (slots as i64 * UNIT * UNIT).isqrt(),
+        let leaf_weight = match noise.kind() {
+            NoiseKind::Laplace => slots as i64 * UNIT,
+            NoiseKind::Gaussian => (slots as i64 * UNIT * UNIT).isqrt(),
         };
         let mut generator = Generator(shape.seed);
         let mut node = |_| generator.some_of(domains.len(), slots);
         let mut tree = |_| (1..1 << shape.depth).map(&mut node).collect();
         let features = (0..shape.trees).map(&mut tree).collect();
         Ok(Self {
+            bins: bins_max(&domains),
             domains,
             classes,
             shape,
@@ -223,7 +227,7 @@ impl DecisionForestPlan {
     /// Where the counts of one feature of one node are, bin by bin, class by class.
     fn histogram(&self, index: usize, tree: &Tree, node: usize, slot: usize) -> usize {
         let place = ((index << tree.levels.len()) + node) * self.slots + slot;
-        place * bins_max(&self.domains) * self.classes as usize
+        place * self.bins * self.classes as usize
     }
 
     /// Where the counts of a leaf are, class by class.
@@ -276,8 +280,19 @@ impl DecisionForest {
     /// Do its parts fit each other? A file may say anything.
     pub(super) fn is_whole(&self) -> bool {
         let fits = |tree: &Tree| tree.is_whole(&self.domains, self.classes as usize);
-        let domains = self.domains.iter().all(|domain| domain.is_whole());
-        domains && !self.trees.is_empty() && self.trees.iter().all(fits)
+        let domains = are_whole(&self.domains);
+        let trees = (1..=TREES_MAX).contains(&self.trees.len());
+        domains && self.classes > 0 && trees && self.trees.iter().all(fits)
+    }
+
+    /// How many features it looks at.
+    pub(super) fn features(&self) -> usize {
+        self.domains.len()
+    }
+
+    /// How many classes it knows.
+    pub(super) fn classes(&self) -> u32 {
+        self.classes
     }
 
     /// The class with the largest share; the first of several. Features that are missing count as zero.
@@ -307,7 +322,7 @@ mod tests {
         along, budget, fitted, judge_pure, lengths, mu_of, nasty, refused, seed, seeded, two_worlds,
     };
     use crate::payment::{Priced, Uncharged};
-    use whit_audit::GdpVerdict;
+    use whit_audit::{GdpVerdict, Verdict};
     use whit_core::{Fault, Mechanism};
     use whit_testkit::SeededBits;
 
@@ -440,7 +455,7 @@ mod tests {
     }
 
     /// What the broken twins do.
-    #[derive(Clone, Copy, PartialEq)]
+    #[derive(Clone, Copy, Debug, PartialEq)]
     enum Flaw {
         Nothing,
         LessNoise,
@@ -502,7 +517,36 @@ mod tests {
         }
     }
 
-    /// For Laplace noise the best event is a product of half-lines.
+    /// The same for Laplace noise, whose best event is a product of half-lines. Of all trials those are in it with the canary that a coin has shown once for each of its coordinates.
+    fn pure_seen(shape: ForestShape, factor: (u128, u128), trials: u64) -> Verdict {
+        let claimed = small(shape, (PURE, 0.0));
+        let factor = Ratio::new(factor.0, factor.1).expect("not zero");
+        let mut done = claimed.clone();
+        done.noise = claimed.noise.with_square_of(factor);
+        let worlds = small_worlds();
+        let world = |absent: usize, of: u64| {
+            let (done, worlds) = (&done, &worlds);
+            let mut entropy = seeded(of);
+            move || {
+                let payment = Payment::uncharged(done, Uncharged);
+                let mut all = true;
+                let world = &worlds[absent];
+                let fit = done.rounds(world, payment, &mut entropy, |trees, noisy| {
+                    let canary = done.sums(&worlds[0], trees).expose();
+                    let each = noisy.iter().zip(&canary).filter(|(_, v)| **v > 0);
+                    let mut off = each.map(|(noisy, v)| noisy * UNIT as f64 - *v as f64);
+                    all &= off.all(|off| off >= 0.0);
+                });
+                assert!(fit.is_ok());
+                all
+            }
+        };
+        judge_pure(PURE, trials, world(0, 763), world(1, 764))
+    }
+
+    /// The epsilon of pure claims.
+    const PURE: f64 = 2.0;
+
     #[test]
     fn pure_falsifier() {
         let shape = ForestShape {
@@ -511,37 +555,47 @@ mod tests {
             features_per_node: 2,
             seed: 3,
         };
-        let claimed = 2.0;
-        let seen = |done: &DecisionForestPlan| {
-            let worlds = small_worlds();
-            let world = |absent: usize, of: u64| {
-                let (done, worlds) = (done, &worlds);
-                let mut entropy = seeded(of);
-                move || {
-                    let payment = Payment::uncharged(done, Uncharged);
-                    let mut all = true;
-                    let world = &worlds[absent];
-                    let fit = done.rounds(world, payment, &mut entropy, |trees, noisy| {
-                        let canary = done.sums(&worlds[0], trees).expose();
-                        let each = noisy.iter().zip(&canary).filter(|(_, v)| **v > 0);
-                        let mut off = each.map(|(noisy, v)| noisy * UNIT as f64 - *v as f64);
-                        all &= off.all(|off| off >= 0.0);
-                    });
-                    assert!(fit.is_ok());
-                    all
-                }
-            };
-            judge_pure(claimed, 40_000, world(0, 763), world(1, 764))
-        };
-        let honest = seen(&small(shape, (claimed, 0.0)));
+        // A share of 2^-3 of them are seen with the canary, and a tenth less noise is to be told from none.
+        let honest = pure_seen(shape, (1, 1), 100_000);
         assert!(
-            !honest.convicted && honest.epsilon_lower > 0.7 * claimed,
+            !honest.convicted && honest.epsilon_lower > 0.85 * PURE,
             "{honest:?}"
         );
-        assert!(
-            seen(&small(shape, (1.5 * claimed, 0.0))).convicted,
-            "two thirds of the noise"
+        let less = pure_seen(shape, (9, 10), 100_000);
+        assert!(less.convicted, "{less:?}");
+        let one_feature = pure_seen(shape, (1, 2), 4000);
+        assert!(one_feature.convicted, "{one_feature:?}");
+    }
+
+    /// Two trees of one level and one tree of two, each node of which looks at one feature. In the long form also two of two, of which a share of 2^-6 is seen.
+    #[test]
+    fn pure_falsifier_of_trees_and_levels() {
+        let (trees, levels) = (
+            (Flaw::TreesForNothing, (1, 2)),
+            (Flaw::LevelsForNothing, (1, 3)),
         );
+        let (few, both) = (8000, vec![trees, levels]);
+        let mut cases = vec![(2, 1, vec![trees], few), (1, 2, vec![levels], few)];
+        if whit_testkit::long() {
+            cases.push((2, 2, both, 100_000));
+        }
+        for (trees, depth, flaws, trials) in cases {
+            let shape = ForestShape {
+                trees,
+                depth,
+                features_per_node: 1,
+                seed: 3,
+            };
+            let honest = pure_seen(shape, (1, 1), trials);
+            assert!(
+                !honest.convicted && honest.epsilon_lower > 0.5 * PURE,
+                "{honest:?}"
+            );
+            for (flaw, factor) in flaws {
+                let verdict = pure_seen(shape, factor, trials);
+                assert!(verdict.convicted, "{flaw:?}: {verdict:?}");
+            }
+        }
     }
 
     /// The class is whether two features have one sign: no single split tells, two do. And a category turns it around.
@@ -572,6 +626,24 @@ mod tests {
             assert!((sum - 1.0).abs() < 1e-9);
             assert!(forest.predict(&[]) < 2, "nothing is missed");
         }
+    }
+
+    /// Each node was given its features by a shuffle of all: a deep tree over a million of them took hours before anything was paid.
+    #[test]
+    fn nodes_of_many_features_are_given_some() {
+        let shape = ForestShape {
+            trees: 1,
+            depth: 12,
+            features_per_node: 4,
+            seed: 3,
+        };
+        let wide = vec![Domain::categories(2).expect("a domain"); COORDINATES_MAX];
+        let plan = DecisionForestPlan::new(wide, 2, shape, budget(1.0, 1e-6)).expect("a plan");
+        let nodes = &plan.features[0];
+        assert_eq!(nodes.len(), (1 << 12) - 1);
+        let least = nodes.iter().flatten().min();
+        let most = nodes.iter().flatten().max();
+        assert!(least < Some(&1000) && most > Some(&(COORDINATES_MAX - 1000)));
     }
 
     #[test]

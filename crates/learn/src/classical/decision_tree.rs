@@ -51,7 +51,9 @@ impl Tree {
         self.levels.len() <= DEPTH_MAX
             && self.levels.iter().enumerate().all(splits_fit)
             && self.shares.len() == 1 << self.levels.len()
-            && self.shares.iter().all(|shares| shares.len() == classes)
+            && self.shares.iter().all(|shares| {
+                shares.len() == classes && shares.iter().all(|share| (0.0..=1.1).contains(share))
+            })
     }
 }
 

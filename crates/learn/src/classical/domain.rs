@@ -15,6 +15,7 @@ const BINS_MAX: usize = 4096;
 
 /// Where the values of one feature lie, as their owner declares it without looking at the data, and how finely a model looks at them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Domain {
     kind: Kind,
     bins: usize,
@@ -45,7 +46,11 @@ impl Domain {
 
     /// Is it one that could have been made? A file may say anything.
     pub(super) fn is_whole(self) -> bool {
-        (1..=BINS_MAX).contains(&self.bins)
+        let values = match self.kind {
+            Kind::Numbers(interval) => interval.is_whole(),
+            Kind::Categories => true,
+        };
+        values && (1..=BINS_MAX).contains(&self.bins)
     }
 
     /// How many bins there are.
@@ -77,6 +82,11 @@ impl Domain {
         // The upper end belongs to the last bin.
         bin.clamp(0, bins - 1) as usize
     }
+}
+
+/// Is each of them one that could have been made, and is there one?
+pub(super) fn are_whole(domains: &[Domain]) -> bool {
+    !domains.is_empty() && domains.iter().all(|domain| domain.is_whole())
 }
 
 /// The most bins of any of these.

@@ -132,7 +132,7 @@ impl Twin {
         let trials = trials(&self.claimed, &canary) / fewer;
         judge(&self.claimed, &canary, seed, trials, |present, entropy| {
             let payment = Payment::uncharged(&Bare(&done), Uncharged);
-            let sums = Secret::new(self.sums[usize::from(present)].repeat(COPIES));
+            let sums = || Secret::new(self.sums[usize::from(present)].repeat(COPIES));
             let noisy = done.release(payment, sums, entropy);
             let noisy = noisy.expect("entropy").into_value();
             let zero = zero.iter().cycle();

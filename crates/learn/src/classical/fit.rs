@@ -70,7 +70,7 @@ impl<'a, Plan: Classical> Fit<'a, Plan> {
 pub struct Terms {
     /// What was asked for.
     pub budget: Budget,
-    /// What the fit costs at the budget's delta: no less than the lower end, no more than the upper.
+    /// What the event costs at the budget's delta: no less than the lower end, which is zero where nothing is proven, and no more than the upper. Nor does the fit cost more than that; it may cost a little less than the lower end, where examples are not quite as long as the event says.
     pub epsilon: Bracket,
     /// The standard deviation of the noise of each number that is released, in the unit that the model's file names: for sums, what an example adds to a count.
     pub deviation: f64,

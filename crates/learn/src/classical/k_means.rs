@@ -259,6 +259,22 @@ pub struct KMeans {
 }
 
 impl KMeans {
+    /// Do its parts fit each other? A file may say anything.
+    pub(super) fn is_whole(&self) -> bool {
+        let fits = |centre: &Vec<f64>| {
+            centre.len() == self.intervals.len()
+                && centre.iter().all(|place| (-1.0..=1.0).contains(place))
+        };
+        let centres = &self.centres.0;
+        let intervals = self.intervals.iter().all(|interval| interval.is_whole());
+        intervals && (1..=CLUSTERS_MAX).contains(&centres.len()) && centres.iter().all(fits)
+    }
+
+    /// How many features it looks at.
+    pub(super) fn features(&self) -> usize {
+        self.intervals.len()
+    }
+
     /// Which centre an example is of: the nearest, where half widths are one. Features that are missing are not looked at.
     pub fn predict(&self, features: &[f32]) -> usize {
         let each = self.intervals.iter().zip(features);

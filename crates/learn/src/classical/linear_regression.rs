@@ -155,8 +155,8 @@ impl Classical for LinearRegressionPlan {
         payment: Payment,
         entropy: &mut impl Entropy,
     ) -> Result<Release<LinearRegression>> {
-        let (plan, sums) = (fit.plan(), fit.plan().sums(fit.data()));
-        let noisy = plan.noise.release(payment, sums, entropy)?;
+        let (plan, data) = (fit.plan(), fit.data());
+        let noisy = plan.noise.release(payment, || plan.sums(data), entropy)?;
         Ok(noisy.map(|sums| plan.model(sums)))
     }
 }
@@ -169,6 +169,17 @@ pub struct LinearRegression {
 }
 
 impl LinearRegression {
+    /// Is it a line? A file may say anything.
+    pub(super) fn is_whole(&self) -> bool {
+        let numbers = |of: &[f64]| of.iter().all(|number| number.is_finite());
+        !self.slopes.is_empty() && numbers(&self.slopes) && self.intercept.is_finite()
+    }
+
+    /// How many features it looks at.
+    pub(super) fn features(&self) -> usize {
+        self.slopes.len()
+    }
+
     /// The number on the line. Features that are missing count as zero.
     pub fn predict(&self, features: &[f32]) -> f64 {
         let each = self.slopes.iter().zip(features);

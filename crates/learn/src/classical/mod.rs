@@ -10,7 +10,7 @@
 //!    [`Release`](whit_mechanism::Release) that carries the event.
 //!
 //! **Guarantee.** Each fit is `(ε, δ)`-DP for its budget, `ε`-DP where `δ` is zero, under add/remove of one example, for whoever sees the model
-//! and all statistics that it was made from. One example is all that a privacy unit has; the number of rows is private.
+//! and all noisy sums that it was made from; of [`minima_perturbation`], which shows neither sums nor the noise of its objective, for whoever sees the weights. One example is all that a privacy unit has; the number of rows is private.
 //! **Proof.** Each model's file shows, for every example, that what it adds to the integer sums of a round is a function of itself and of
 //! releases before, and how long that vector is at most. Neighbours differ in one such vector, or in none if the example is empty. The rest is
 //! [`noisy_sums`]: sums are exact, noise is added to integers, and everything after it is post-processing. ∎
@@ -74,13 +74,17 @@ pub mod linear_regression;
 pub mod minima_perturbation;
 pub mod naive_bayes;
 pub mod noisy_sums;
+mod objective_noise;
 pub mod pca;
 mod recipe;
 mod residual;
+mod softmax;
 mod softmax_objective;
 
 #[cfg(test)]
 mod doubt;
+#[cfg(test)]
+mod exact;
 
 pub use any::{AnyModel, AnyPlan, Prediction};
 pub use boosted_stumps::{BoostedStumps, BoostedStumpsPlan, Boosting};

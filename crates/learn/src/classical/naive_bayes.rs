@@ -152,8 +152,8 @@ impl Classical for NaiveBayesPlan {
         payment: Payment,
         entropy: &mut impl Entropy,
     ) -> Result<Release<NaiveBayes>> {
-        let (plan, sums) = (fit.plan(), fit.plan().sums(fit.data()));
-        let noisy = plan.noise.release(payment, sums, entropy)?;
+        let (plan, data) = (fit.plan(), fit.data());
+        let noisy = plan.noise.release(payment, || plan.sums(data), entropy)?;
         Ok(noisy.map(|sums| plan.model(&sums)))
     }
 }
@@ -201,6 +201,28 @@ struct Normal {
 }
 
 impl NaiveBayes {
+    /// Do its parts fit each other? A file may say anything.
+    pub(super) fn is_whole(&self) -> bool {
+        let normal = |n: &Normal| n.mean.is_finite() && n.variance.is_finite() && n.variance > 0.0;
+        let fits = |class: &Class| {
+            class.log_share.is_finite()
+                && class.features.len() == self.intervals.len()
+                && class.features.iter().all(normal)
+        };
+        let intervals = self.intervals.iter().all(|interval| interval.is_whole());
+        intervals && !self.classes.is_empty() && self.classes.iter().all(fits)
+    }
+
+    /// How many features it looks at.
+    pub(super) fn features(&self) -> usize {
+        self.intervals.len()
+    }
+
+    /// How many classes it knows.
+    pub(super) fn classes(&self) -> u32 {
+        self.classes.len() as u32
+    }
+
     /// The likeliest class; the first of several. Features that are missing are not looked at.
     pub fn predict(&self, features: &[f32]) -> u32 {
         let mut best = (0, f64::NEG_INFINITY);

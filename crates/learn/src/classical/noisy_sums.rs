@@ -21,6 +21,7 @@ use whit_core::{
 };
 use whit_mechanism::{DiscreteLaplace, ObjectiveNoise, Release, RoundedGaussian};
 
+use super::budget::NoiseKind;
 use super::{Budget, Terms};
 use crate::data::{Dataset, Example};
 use crate::error::{Error, Result};
@@ -66,9 +67,9 @@ enum Noise {
 impl NoisySums {
     /// Calibrates and prices. Reads no data.
     pub(super) fn new(reach: Reach, rounds: u64, budget: Budget) -> Result<Self> {
-        match budget.delta() == Delta::ZERO {
-            true => Self::pure(reach, rounds, budget),
-            false => Self::gaussian(reach, rounds, budget),
+        match budget.noise() {
+            NoiseKind::Laplace => Self::pure(reach, rounds, budget),
+            NoiseKind::Gaussian => Self::gaussian(reach, rounds, budget),
         }
     }
 
@@ -141,6 +142,14 @@ impl NoisySums {
         }
     }
 
+    /// Which noise was made: what decides by which length examples are shortened.
+    pub(super) fn kind(&self) -> NoiseKind {
+        match self.noise {
+            Noise::Laplace(_) => NoiseKind::Laplace,
+            Noise::Gaussian(_) => NoiseKind::Gaussian,
+        }
+    }
+
     /// What is added to each sum, in units of the grid.
     pub(super) fn objective_noise(&self) -> ObjectiveNoise {
         match &self.noise {
@@ -170,15 +179,15 @@ impl NoisySums {
         Ok(Event::new(Neighbours::AddRemove, guarantee))
     }
 
-    /// The one round of a fit that has one. Uses the payment up.
+    /// The one round of a fit that has one. Uses the payment up, and asks for the sums when that is done.
     pub(super) fn release(
         &self,
         payment: Payment,
-        sums: Secret<Vec<i128>>,
+        sums: impl FnOnce() -> Secret<Vec<i128>>,
         entropy: &mut impl Entropy,
     ) -> Result<Release<Vec<f64>>> {
         let mut rounds = self.begin(payment)?;
-        let noisy = rounds.release(sums, entropy)?;
+        let noisy = rounds.release(sums(), entropy)?;
         rounds.finish(noisy)
     }
 
@@ -427,6 +436,22 @@ mod tests {
         assert!(rounds.finish(both).is_ok());
         assert!(begin().finish(first).is_err(), "a round is missing");
         assert!(begin().release(zero(), &mut FailingEntropy).is_err());
+    }
+
+    /// Nothing is summed for a payment that is none: data are read after it.
+    #[test]
+    fn sums_are_asked_for_when_all_is_paid() {
+        use crate::payment::Uncharged;
+        let (one, other) = (noise(1, (1.0, 0.0)), noise(2, (1.0, 0.0)));
+        let asked = std::cell::Cell::new(false);
+        let sums = || {
+            asked.set(true);
+            Secret::new(vec![0; 3])
+        };
+        let stolen = Payment::uncharged(&Bare(&other), Uncharged);
+        assert!(one.release(stolen, sums, &mut seeded(703)).is_err() && !asked.get());
+        let paid = Payment::uncharged(&Bare(&one), Uncharged);
+        assert!(one.release(paid, sums, &mut seeded(703)).is_ok() && asked.get());
     }
 
     /// Cutting sums to their ends brings no two of them further apart, and vectors are as long as was paid for.

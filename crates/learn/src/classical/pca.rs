@@ -18,7 +18,7 @@ use whit_core::{Entropy, Ratio, Secret};
 use whit_mechanism::Release;
 
 use super::eigen::{Eigen, Triangle, eigen};
-use super::interval::{UNIT, UNIT_BITS};
+use super::interval::{SIZE_MAX, SIZE_MIN, UNIT, UNIT_BITS};
 use super::noisy_sums::{NoisySums, Reach, sum};
 use super::{Answers, Budget, Classical, Fit, MATRIX_MAX, MATRIX_RANGE, Takes, Terms, counted};
 use crate::data::{Dataset, Example};
@@ -29,6 +29,8 @@ use crate::payment::Payment;
 const BITS: i32 = 2 * UNIT_BITS;
 /// Of fewer examples than this many deviations of the noise no mean is taken.
 const DEVIATIONS: f64 = 2.0;
+/// The corners of 256 intervals that are as wide as can be declared are 16 half widths from their middle.
+const NORM_MAX: f64 = 20.0 * SIZE_MAX;
 /// No place is further out than this, in units, before its example is shortened: so that squares of 256 of them add up within 128 bits.
 const PLACE_MAX: i64 = 1 << 50;
 
@@ -64,10 +66,12 @@ impl PcaPlan {
         counted("features", d, MATRIX_MAX, MATRIX_RANGE)?;
         let range = "a whole number from 1 to the number of features";
         counted("components", components, d, range)?;
-        let passes = norm.is_normal() && norm > 0.0;
-        within("norm", norm, passes, "a finite number above 0")?;
+        // Eigenvalues are multiples of the square of the norm, and a model that says infinity cannot be read.
+        let passes = (SIZE_MIN..=NORM_MAX).contains(&norm);
+        within("norm", norm, passes, "a number from 1e-100 to 2e101")?;
         for place in &centre {
-            within("centre", *place, place.is_finite(), "finite numbers")?;
+            let passes = place.abs() <= SIZE_MAX;
+            within("centre", *place, passes, "numbers from -1e100 to 1e100")?;
         }
         let (entries, half) = (Triangle(d).entries(), Ratio::new(1, 2)?);
         let square = Ratio::new(d as u128 + 1, 2)?;
@@ -189,8 +193,8 @@ impl Classical for PcaPlan {
         payment: Payment,
         entropy: &mut impl Entropy,
     ) -> Result<Release<Pca>> {
-        let (plan, sums) = (fit.plan(), fit.plan().sums(fit.data()));
-        let noisy = plan.noise.release(payment, sums, entropy)?;
+        let (plan, data) = (fit.plan(), fit.data());
+        let noisy = plan.noise.release(payment, || plan.sums(data), entropy)?;
         Ok(noisy.map(|sums| plan.model(&sums)))
     }
 }
@@ -247,6 +251,23 @@ pub struct Pca {
 }
 
 impl Pca {
+    /// Do its parts fit each other? A file may say anything.
+    pub(super) fn is_whole(&self) -> bool {
+        let numbers = |of: &[f64]| of.iter().all(|number| number.is_finite());
+        let fits =
+            |component: &Vec<f64>| component.len() == self.centre.len() && numbers(component);
+        !self.components.is_empty()
+            && self.components.len() == self.eigenvalues.len()
+            && self.components.iter().all(fits)
+            && numbers(&self.centre)
+            && numbers(&self.eigenvalues)
+    }
+
+    /// How many features it looks at.
+    pub(super) fn features(&self) -> usize {
+        self.centre.len()
+    }
+
     /// Each of length one, the one with the largest spread first.
     pub fn components(&self) -> &[Vec<f64>] {
         &self.components
@@ -298,6 +319,35 @@ mod tests {
         let features = rows.concat();
         let data = Dataset::with_numbers(vec![d], features, vec![0.0; rows.len()]);
         Secret::new(data.expect("fits"))
+    }
+
+    /// At both ends of what may be declared, and with noise beyond all sums, models are numbers that a file can hold.
+    #[test]
+    fn models_at_the_ends_are_whole() {
+        let make = |place: f64, norm: f64, terms: (f64, f64)| {
+            let terms = budget(terms.0, terms.1);
+            PcaPlan::new((vec![place; 3], norm), 2, Origin::Mean, terms)
+        };
+        let rows = [vec![f32::MAX, 1.0, 0.0], vec![f32::MIN, 1.0, -1.0]];
+        for norm in [SIZE_MIN, NORM_MAX] {
+            for place in [-SIZE_MAX, 0.0, SIZE_MAX] {
+                for terms in [(1.0, 1e-6), (1.0, 0.0), (1e-9, 0.0)] {
+                    let plan = make(place, norm, terms).expect("a plan");
+                    let model = fitted(&plan, &data(3, &rows), 829);
+                    let text = serde_json::to_string(&model).expect("plain data");
+                    let read: Pca = serde_json::from_str(&text).expect("numbers");
+                    assert!(read.is_whole(), "{text}");
+                }
+            }
+        }
+        for (place, norm) in [
+            (0.0, 2.01e101),
+            (0.0, 0.99e-100),
+            (1.01e100, 1.0),
+            (-1.01e100, 1.0),
+        ] {
+            assert!(make(place, norm, (1.0, 1e-6)).is_err());
+        }
     }
 
     #[test]

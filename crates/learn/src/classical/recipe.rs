@@ -198,7 +198,7 @@ pub struct BudgetSection {
 pub struct FitSummary {
     /// The kind of model.
     pub kind: Kind,
-    /// No less than this.
+    /// The event costs no less than this; zero where nothing is proven. A fit may cost a little less than its event, where examples are not quite as long as it says.
     pub epsilon_lower: f64,
     /// No more than this.
     pub epsilon_upper: f64,
@@ -387,6 +387,24 @@ impl FitRecipe {
             if given {
                 return Err(useless(field));
             }
+        }
+        // A category that is multiplied is another one, or none.
+        if self.data.scale.is_some() && self.data.categories.is_some() {
+            return Err(Error::Field {
+                of: "a classical model of columns of text",
+                field: "scale",
+                missing: false,
+                passes: "",
+            });
+        }
+        // Whoever declares classes reads no numbers, and would be refused after the fit was paid for.
+        if self.model.kind == Kind::LinearRegression && self.data.classes.is_some() {
+            return Err(Error::Field {
+                of: self.model.kind.of_kind(),
+                field: "classes",
+                missing: false,
+                passes: "",
+            });
         }
         if self.is_table() && self.data.columns.is_none() {
             return Err(Error::Field {

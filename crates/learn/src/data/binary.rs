@@ -78,7 +78,7 @@ impl Number {
     }
 
     /// What bytes are multiplied by if a plan does not say: they are nearly always shades from 0 to 255.
-    fn scale_otherwise(self) -> f64 {
+    pub(super) fn scale_otherwise(self) -> f64 {
         match self {
             Self::U8 => 1.0 / 255.0,
             _ => 1.0,
@@ -198,19 +198,21 @@ pub(super) fn malformed(
     }
 }
 
-/// Reads items and labels side by side. `shape` is that of an item as layers see it.
+/// Reads items and labels side by side, or items alone. `shape` is that of an item as layers see it.
 pub(super) fn read(
     declaration: &Declaration,
     mut items: Rows<'_>,
-    mut labels: Rows<'_>,
+    mut labels: Option<Rows<'_>>,
     shape: Vec<usize>,
 ) -> Result<Builder> {
-    labels.check_labels()?;
-    if items.header.rows != labels.header.rows {
-        return Err(DataError::Unequal {
-            features: items.path.into(),
-            labels: labels.path.into(),
-        });
+    if let Some(labels) = &labels {
+        labels.check_labels()?;
+        if items.header.rows != labels.header.rows {
+            return Err(DataError::Unequal {
+                features: items.path.into(),
+                labels: labels.path.into(),
+            });
+        }
     }
     let rows = usize::try_from(items.header.rows).unwrap_or(usize::MAX);
     let number = items.header.number;
@@ -222,15 +224,22 @@ pub(super) fn read(
         rows,
     )?;
     let mut item = vec![0; builder.width() * number.size()];
-    let mut label = vec![0; labels.header.number.size()];
-    let (mut values, mut answer) = (Vec::with_capacity(builder.width()), Vec::with_capacity(1));
+    let size = labels
+        .as_ref()
+        .map_or(0, |labels| labels.header.number.size());
+    let mut label = vec![0; size];
+    let (mut values, mut answer) = (Vec::with_capacity(builder.width()), vec![0.0]);
     while builder.rows() < rows {
         items.next(&mut item, &mut values)?;
-        labels.next(&mut label, &mut answer)?;
+        if let Some(labels) = &mut labels {
+            labels.next(&mut label, &mut answer)?;
+        }
         builder.row(Ok(&values), Raw::Number(answer[0]));
     }
     items.ends()?;
-    labels.ends()?;
+    if let Some(labels) = &mut labels {
+        labels.ends()?;
+    }
     Ok(builder)
 }
 

@@ -13,8 +13,10 @@ const RESERVED_MAX: usize = 1 << 28;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum RowFault {
-    /// A feature, or a number to be learnt, is missing, no number, or not finite.
+    /// A feature is missing, no number, or not finite.
     NotANumber,
+    /// So is what is to be learnt, where no classes are declared.
+    LabelNotANumber,
     /// The label is none of the declared classes.
     LabelOutOfRange,
     /// A text is none of the declared categories.
@@ -33,6 +35,7 @@ impl RowFault {
     pub(super) fn code(self) -> &'static str {
         match self {
             Self::NotANumber => "row_not_a_number",
+            Self::LabelNotANumber => "row_label_not_a_number",
             Self::LabelOutOfRange => "row_label_out_of_range",
             Self::UnknownCategory => "row_unknown_category",
             Self::WrongLength => "row_wrong_length",
@@ -47,6 +50,9 @@ impl fmt::Display for RowFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotANumber => "a value is missing, no number, or not finite",
+            Self::LabelNotANumber => {
+                "a label is missing, no number, or not finite, and no classes are declared"
+            }
             Self::LabelOutOfRange => "a label is none of the declared classes",
             Self::UnknownCategory => "a text is none of the declared categories",
             Self::WrongLength => "a row has too few or too many cells",
@@ -96,6 +102,7 @@ pub(super) struct Builder {
     width: usize,
     normalisation: Normalisation,
     names: Option<Vec<String>>,
+    columns: Vec<String>,
     features: Vec<f32>,
     answers: Answers,
     findings: Findings,
@@ -117,10 +124,16 @@ impl Builder {
             width,
             normalisation,
             names: classes.and_then(Classes::names).map(<[String]>::to_vec),
+            columns: Vec::new(),
             features: Vec::with_capacity(reserved * width),
             answers: Answers::new(classes.map(Classes::count), reserved),
             findings: Findings::default(),
         })
+    }
+
+    /// The same, of columns that have names.
+    pub(super) fn of_columns(self, columns: Vec<String>) -> Self {
+        Self { columns, ..self }
     }
 
     pub(super) fn width(&self) -> usize {
@@ -179,6 +192,16 @@ impl Builder {
         &self.shape
     }
 
+    /// The names of the columns that are features; none where there are no columns.
+    pub(super) fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// By which constants values are made small.
+    pub(super) fn normalisation(&self) -> &Normalisation {
+        &self.normalisation
+    }
+
     fn features(&mut self, values: Result<&[f64], RowFault>) -> Result<(), RowFault> {
         let values = values?;
         if values.len() != self.width {
@@ -218,7 +241,7 @@ impl Builder {
                     Raw::Missing => f32::NAN,
                 };
                 if !number.is_finite() {
-                    return Err(RowFault::NotANumber);
+                    return Err(RowFault::LabelNotANumber);
                 }
                 numbers.push(number);
             }
@@ -291,6 +314,20 @@ mod tests {
             ]
         );
         assert_eq!(findings.first(), Some((RowFault::NotANumber, 2)));
+    }
+
+    #[test]
+    fn labels_that_are_words_are_told_as_labels() {
+        let mut builder = Builder::new(vec![1], None, normalisation(1.0, 1), 1).expect("shape");
+        builder.row(Ok(&[0.0]), Raw::Text("yes"));
+        builder.row(Ok(&[f64::NAN]), Raw::Number(1.0));
+        let (_, findings) = builder.finish();
+        let found: Vec<_> = findings.iter().collect();
+        let expected = [
+            (RowFault::NotANumber, 1, 2),
+            (RowFault::LabelNotANumber, 1, 1),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::builder::{Builder, Raw, RowFault, number};
 use super::error::{DataError, Result};
 use super::open::{builder, stream};
 use super::unit::{OneEach, Place};
-use super::{Coding, Declaration};
+use super::{Coding, Declaration, Wanted};
 
 const KIND: &str = "CSV file";
 
@@ -43,7 +43,10 @@ pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
             _ if record.len() != names => Err(RowFault::WrongLength),
             known => known.map(|()| &values[..]),
         };
-        let answer = cell(columns.label).map_or(Raw::Missing, Raw::Text);
+        let answer = match columns.label {
+            Some(label) => cell(label).map_or(Raw::Missing, Raw::Text),
+            None => Raw::Number(0.0),
+        };
         match owned.as_mut().map(|owned| owned.place(&record)) {
             None | Some(Place::New) => builder.row(values, answer),
             Some(Place::InsteadOf(place)) => builder.row_instead(place, values, answer),
@@ -53,9 +56,9 @@ pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
     Ok(builder)
 }
 
-/// The shape of an example, by the first line: reads no row.
-pub(super) fn shape(declaration: &Declaration, path: &Path) -> Result<Vec<usize>> {
-    Ok(open(declaration, path)?.builder.shape().to_vec())
+/// The columns that are features, and what becomes of them, by the first line: reads no row.
+pub(super) fn survey(declaration: &Declaration, path: &Path) -> Result<Builder> {
+    open(declaration, path).map(|table| table.builder)
 }
 
 /// All numbers of a table, and how many stand in a row. Cells that are none are NaN.
@@ -74,6 +77,19 @@ pub(super) fn matrix(path: &Path) -> Result<(Vec<f64>, usize)> {
             KIND,
             "its first line holds numbers, and not the names of columns",
             "give a first line that names the columns",
+        ));
+    }
+    // It would be read as one more column of numbers, and all others be taken for their neighbours.
+    if names.len() > 1
+        && names
+            .get(0)
+            .is_some_and(|name| name.trim_ascii().is_empty())
+    {
+        return Err(malformed(
+            path,
+            KIND,
+            "its first column has no name, as the numbers of rows have that data frames write",
+            "leave that column out (index=False where pandas writes the file), or give it a name if it is meant",
         ));
     }
     let mut all = Vec::new();
@@ -186,7 +202,11 @@ fn open(declaration: &Declaration, path: &Path) -> Result<Table> {
             });
         }
     }
+    if declaration.columns.is_none() {
+        are_names(path, named.clone())?;
+    }
     let builder = builder(declaration, path, vec![width], 1.0, 0)?;
+    let builder = builder.of_columns(named.map(str::to_owned).collect());
     Ok(Table {
         reader,
         names: names.len(),
@@ -194,6 +214,26 @@ fn open(declaration: &Declaration, path: &Path) -> Result<Table> {
         kinds,
         builder,
     })
+}
+
+/// Refuses numbers in the place of names, where nobody has declared that columns are called so: in a file without a first line they are somebody's row. Columns
+/// may be counted, from 0 or from 1, as data frames do.
+fn are_names<'a>(path: &Path, names: impl Iterator<Item = &'a str> + Clone) -> Result<()> {
+    let is_counted = |first: u32| {
+        (first..)
+            .zip(names.clone())
+            .all(|(at, name)| number(name) == f64::from(at))
+    };
+    let is_number = |name: &str| number(name).is_finite();
+    if names.clone().any(is_number) && !is_counted(0) && !is_counted(1) {
+        return Err(malformed(
+            path,
+            KIND,
+            "its first line holds numbers where names of columns should be",
+            "give a first line that names the columns; if they are called so, list them as `columns`",
+        ));
+    }
+    Ok(())
 }
 
 fn broken(path: &Path) -> DataError {
@@ -208,7 +248,8 @@ fn broken(path: &Path) -> DataError {
 /// The places of columns in a table.
 pub(super) struct Columns {
     pub(super) features: Vec<usize>,
-    pub(super) label: usize,
+    /// None where labels are not wanted.
+    pub(super) label: Option<usize>,
     pub(super) unit: Option<usize>,
 }
 
@@ -226,18 +267,23 @@ pub(super) fn columns(declaration: &Declaration, path: &Path, names: &[String]) 
             }),
         }
     };
-    let label = place(declaration.label.as_deref().unwrap_or_default())?;
+    let label = match declaration.wanted {
+        Wanted::Labelled => Some(place(declaration.label.as_deref().unwrap_or_default())?),
+        Wanted::Features => None,
+    };
     let unit = declaration.unit.as_deref().map(place).transpose()?;
+    // What is to be learnt is no feature, also where nobody looks for it.
+    let is_label = |place: &usize| declaration.label.as_ref() == Some(&names[*place]);
     let features: Vec<usize> = match &declaration.columns {
         Some(columns) => columns
             .iter()
             .map(|column| place(column))
             .collect::<Result<_>>()?,
         None => (0..names.len())
-            .filter(|place| *place != label && Some(*place) != unit)
+            .filter(|place| !is_label(place) && Some(*place) != unit)
             .collect(),
     };
-    if features.is_empty() || features.contains(&label) {
+    if features.is_empty() || label.is_some_and(|label| features.contains(&label)) {
         return Err(DataError::Domain {
             field: "columns",
             given: if features.is_empty() {
@@ -373,8 +419,10 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_are_not_there_are_refused_with_those_that_are() {
-        let files: [(&str, &[u8]); 3] = [
+    fn columns_that_are_not_there_are_refused_and_no_cell_is_told() {
+        let files: [(&str, &[u8]); 5] = [
+            ("rows.csv", b"SECRET-4711,52,dog\nb,3,cat\n"),
+            ("numbers.csv", b"kind,4711,52\ndog,3,4\n"),
             ("a.csv", b"kind,a,a\n"),
             ("only.csv", b"kind\ndog\n"),
             ("empty.csv", b""),
@@ -383,12 +431,28 @@ mod tests {
         let check = |plan: &str, code: &str, part: &str| {
             let (found, text) = refusal(plan, &folder);
             assert_eq!(found, code, "{plan}");
-            assert!(text.contains(part), "{text}");
+            assert!(text.contains(part) && !text.contains("4711"), "{text}");
         };
         check(
             &PLAN.replace("kind", "type"),
             "data_column",
-            "it has kind, a, a",
+            "none of its 3 columns is called so",
+        );
+        check(
+            &PLAN.replace("kind", "Kind "),
+            "data_column",
+            "is \"kind\" meant?",
+        );
+        // Without a first line, what stands there is somebody's row.
+        check(
+            &PLAN.replace("a.csv", "rows.csv"),
+            "data_column",
+            "if its first line is a row already",
+        );
+        check(
+            &PLAN.replace("a.csv", "numbers.csv"),
+            "data_malformed",
+            "numbers where names of columns should be",
         );
         check(
             &format!("{PLAN}\ncolumns = ['a']"),

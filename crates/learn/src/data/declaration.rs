@@ -41,6 +41,9 @@ pub struct Declaration {
     /// Set by what reads categories as numbers, and no word of a plan: it follows from the model.
     #[serde(skip)]
     pub(crate) coding: Coding,
+    /// Set by what has no use for labels, and no word of a plan.
+    #[serde(skip)]
+    pub(crate) wanted: Wanted,
     /// The column that says whose a row is (CSV). Then of each unit one row is trained on, and the guarantee is about units.
     pub unit: Option<String>,
     /// How many rows of a unit are trained on: 1, since more would be protected one by one and not together.
@@ -67,6 +70,16 @@ pub(crate) enum Coding {
     Indicators,
     /// One feature: its place in the list, from zero on.
     Place,
+}
+
+/// What is read of a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// What is learnt, too.
+    #[default]
+    Labelled,
+    /// The features alone: the number that would be learnt is 0. A label that is declared is not looked for.
+    Features,
 }
 
 /// A kind of data.
@@ -150,6 +163,7 @@ impl Declaration {
             columns: None,
             categories: None,
             coding: Coding::default(),
+            wanted: Wanted::default(),
             unit: None,
             rows_per_unit: None,
             shape: None,
@@ -255,6 +269,11 @@ impl Declaration {
         }
     }
 
+    /// The column that is learnt, which has a name that may be shown; of labels in a file of their own the path is nobody's business.
+    pub fn label_column(&self) -> Option<&str> {
+        self.label.as_deref().filter(|_| !self.has_label_file())
+    }
+
     /// Are labels numbers in a file of their own?
     pub(super) fn has_label_file(&self) -> bool {
         matches!(
@@ -302,6 +321,7 @@ impl Declaration {
         match (format, &self.label) {
             (Format::Images, Some(_)) => return Err(self.field(format, "label", false, "")),
             (Format::Images, None) => {}
+            _ if self.wanted == Wanted::Features => {}
             (_, None) if table => return missing("label", "label = \"the name of a column\""),
             (_, None) => return missing("label", "label = \"the file of the labels\""),
             (Format::Sheets, Some(label)) if !is_label_file(Path::new(label)) => {

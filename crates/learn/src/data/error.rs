@@ -60,7 +60,7 @@ pub enum DataError {
         passes: String,
     },
     /// A column that is declared and not there, or there twice.
-    #[error("{} has {} column {column:?}", path.display(), if *twice { "more than one" } else { "no" })]
+    #[error("{}", no_column(path, column, *twice, found))]
     Column {
         /// The file.
         path: PathBuf,
@@ -68,7 +68,7 @@ pub enum DataError {
         column: String,
         /// Is its name there more than once?
         twice: bool,
-        /// The columns that are there.
+        /// The columns that are there. In a file without a first line of names they are somebody's row, so that none is told but one that is the declared name in other letters.
         found: Vec<String>,
     },
     /// A column that holds something else than numbers.
@@ -88,6 +88,12 @@ pub enum DataError {
         declared: Vec<usize>,
         /// What the file's public part says.
         found: Vec<usize>,
+    },
+    /// The public part of a file is another one than when the plan was checked.
+    #[error("{} was replaced after the plan was checked: its columns or its shape are others", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
     },
     /// Features and labels do not belong together.
     #[error("{} and {} do not hold equally many rows", features.display(), labels.display())]
@@ -138,6 +144,30 @@ pub enum DataError {
 /// Short for a result with this error.
 pub(super) type Result<T> = std::result::Result<T, DataError>;
 
+/// How many names there are is public, and which is not: see `Column`.
+fn no_column(path: &std::path::Path, column: &str, twice: bool, found: &[String]) -> String {
+    let path = path.display();
+    let others = match found.len() {
+        1 => "its one column is called otherwise".to_owned(),
+        count => format!("none of its {count} columns is called so"),
+    };
+    match twice {
+        true => format!("{path} has more than one column {column:?}"),
+        false => format!("{path} has no column {column:?}: {others}"),
+    }
+}
+
+/// A name that differs from the declared one in its letters being small or capital, or in quotes and white space, if there is one.
+fn same_letters<'a>(column: &str, found: &'a [String]) -> Option<&'a String> {
+    let plain = |name: &str| {
+        let letters = name.chars().filter(|letter| letter.is_alphanumeric());
+        letters.flat_map(char::to_lowercase).collect::<String>()
+    };
+    let wanted = plain(column);
+    let is_it = |name: &&String| !wanted.is_empty() && plain(name) == wanted;
+    found.iter().find(is_it)
+}
+
 /// What is wrong with a path.
 fn in_words(why: std::io::ErrorKind) -> String {
     use std::io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
@@ -176,6 +206,7 @@ impl Fault for DataError {
             Self::Column { .. } => "data_column",
             Self::ColumnType { .. } => "data_column_type",
             Self::Shape { .. } => "data_shape",
+            Self::Changed { .. } => "data_changed",
             Self::Unequal { .. } => "data_unequal",
             Self::ClassFolder { .. } => "data_class_folder",
             Self::SameFile { .. } => "data_same_file",
@@ -205,10 +236,11 @@ impl Fault for DataError {
             } => format!("leave `{field}` out"),
             Self::Field { field, passes, .. } => format!("leave `{field}` out, or give {passes}"),
             Self::Domain { field, passes, .. } => format!("give `{field}` as {passes}"),
-            Self::Column { found, .. } => format!(
-                "give columns whose names stand once in the file; it has {}",
-                found.join(", ")
-            ),
+            Self::Column { twice: true, .. } => "give each column of the file a name of its own".into(),
+            Self::Column { column, found, .. } => match same_letters(column, found) {
+                Some(name) => format!("is {name:?} meant? Names are compared letter by letter"),
+                None => "give a name that stands in the first line of the file; if its first line is a row already, put a line with the names of the columns before it. (Names that are there are not shown: without such a line they would be somebody's row)".into(),
+            },
             Self::ColumnType { .. } => {
                 "give columns of integers, floats or booleans, or name the others in no field".into()
             }
@@ -218,6 +250,7 @@ impl Fault for DataError {
                 }
                 None => "give a file whose items have from 1 to 67108864 features".into(),
             },
+            Self::Changed { .. } => "leave the file as it is until it was read".into(),
             Self::Unequal { .. } => "give the labels of the same rows, in the same order".into(),
             Self::ClassFolder { class, .. } => {
                 format!("make a folder {class}, empty if it has no pictures, or leave the class out of `classes`")

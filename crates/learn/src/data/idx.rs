@@ -4,18 +4,21 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::Declaration;
 use super::binary::{Header, Number, Order, Rows, Wrong, read as read_rows};
 use super::builder::Builder;
 use super::error::Result;
 use super::open::builder;
+use super::{Declaration, Wanted};
 
 const KIND: &str = "IDX file";
 
 /// Pictures without channels get one: a file of `[60000, 28, 28]` holds examples of shape `[1, 28, 28]`.
 pub(super) fn read(declaration: &Declaration, path: &Path, labels: &Path) -> Result<Builder> {
     let items = Rows::open(path, KIND, header)?;
-    let labels = Rows::open(labels, KIND, header)?;
+    let labels = match declaration.wanted {
+        Wanted::Labelled => Some(Rows::open(labels, KIND, header)?),
+        Wanted::Features => None,
+    };
     let shape = found(&items);
     read_rows(declaration, items, labels, shape)
 }
@@ -27,10 +30,11 @@ pub(super) fn labels(path: &Path) -> Result<Rows<'_>> {
     Ok(labels)
 }
 
-/// The shape of an example, by the header: reads no row.
-pub(super) fn shape(declaration: &Declaration, path: &Path) -> Result<Vec<usize>> {
-    let found = found(&Rows::open(path, KIND, header)?);
-    Ok(builder(declaration, path, found, 1.0, 0)?.shape().to_vec())
+/// What becomes of an example, by the header: reads no row.
+pub(super) fn survey(declaration: &Declaration, path: &Path) -> Result<Builder> {
+    let items = Rows::open(path, KIND, header)?;
+    let scale = items.header.number.scale_otherwise();
+    builder(declaration, path, found(&items), scale, 0)
 }
 
 fn found(items: &Rows<'_>) -> Vec<usize> {

@@ -2,7 +2,7 @@
 //!
 //! The classes are those that the plan names, and other folders are not looked at: a folder that is there for one person's pictures alone
 //! would tell of that person, by its name and by the model's shape. Files are read in order of their names, which no sampler may depend on.
-//! Files whose names begin with a dot are no pictures.
+//! Files whose names begin with a dot are no pictures. Where no classes are wanted, for predictions, it is a folder of pictures, or one picture.
 //!
 //! **A file with several names.** Links of either kind may put one file into a folder twice, or into two folders. It is no row then, by any of its names.
 //! So neighbours differ in one row at most, whether whoever is added or taken away is a file with all its names, or one name that no other link goes through: a file that gets a
@@ -22,7 +22,7 @@ use super::builder::{Builder, Raw, RowFault};
 use super::error::{DataError, Result};
 use super::identity::Identity;
 use super::open::{builder, file, unreadable};
-use super::{Classes, Declaration};
+use super::{Classes, Declaration, Wanted};
 
 /// Beyond this a picture is not decoded: it could not be of any size that a plan can declare.
 const BYTES_MAX: u64 = 1 << 29;
@@ -31,6 +31,38 @@ pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
     let shape = declaration.shape.clone().unwrap_or_default();
     let mut builder = builder(declaration, path, shape.clone(), 1.0 / 255.0, 0)?;
     let mut values = Vec::with_capacity(builder.width());
+    let listed = match declaration.wanted {
+        Wanted::Labelled => of_classes(declaration, path)?,
+        Wanted::Features => of_no_class(path)?,
+    };
+    let mut names = BTreeMap::new();
+    for identity in listed
+        .iter()
+        .filter_map(|(_, _, identity)| identity.as_ref())
+    {
+        *names.entry(identity).or_insert(0_u64) += 1;
+    }
+    for (label, picture, identity) in &listed {
+        // What leads nowhere has no second name.
+        let count = identity.as_ref().and_then(|identity| names.get(identity));
+        if count.is_some_and(|names| *names > 1) {
+            builder.no_row(RowFault::SeveralNames);
+            continue;
+        }
+        // A decoder that panics would tell that there is a picture which makes it.
+        let decoded = catch_unwind(AssertUnwindSafe(|| decode(picture, &shape, &mut values)))
+            .unwrap_or(Err(RowFault::NoPicture))
+            .map(|()| &values[..]);
+        builder.row(decoded, *label);
+    }
+    Ok(builder)
+}
+
+/// A picture: its label, where it is, and which file it is.
+type Listed<'a> = (Raw<'a>, PathBuf, Option<Identity>);
+
+/// The pictures of all declared classes.
+fn of_classes<'a>(declaration: &'a Declaration, path: &Path) -> Result<Vec<Listed<'a>>> {
     let classes = declaration.classes.as_ref().and_then(Classes::names);
     let mut listed = Vec::new();
     for class in classes.unwrap_or_default() {
@@ -43,30 +75,23 @@ pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
         }
         for picture in entries(&folder)? {
             let identity = Identity::of(&picture);
-            listed.push((class, picture, identity));
+            listed.push((Raw::Text(class), picture, identity));
         }
     }
-    let mut names = BTreeMap::new();
-    for identity in listed
-        .iter()
-        .filter_map(|(_, _, identity)| identity.as_ref())
-    {
-        *names.entry(identity).or_insert(0_u64) += 1;
-    }
-    for (class, picture, identity) in &listed {
-        // What leads nowhere has no second name.
-        let count = identity.as_ref().and_then(|identity| names.get(identity));
-        if count.is_some_and(|names| *names > 1) {
-            builder.no_row(RowFault::SeveralNames);
-            continue;
-        }
-        // A decoder that panics would tell that there is a picture which makes it.
-        let decoded = catch_unwind(AssertUnwindSafe(|| decode(picture, &shape, &mut values)))
-            .unwrap_or(Err(RowFault::NoPicture))
-            .map(|()| &values[..]);
-        builder.row(decoded, Raw::Text(class));
-    }
-    Ok(builder)
+    Ok(listed)
+}
+
+/// The pictures of a folder, or the one that is named: their label is not looked at.
+fn of_no_class(path: &Path) -> Result<Vec<Listed<'static>>> {
+    let pictures = match path.is_dir() {
+        true => entries(path)?,
+        false => vec![path.into()],
+    };
+    let listed = pictures.into_iter().map(|picture| {
+        let identity = Identity::of(&picture);
+        (Raw::Number(0.0), picture, identity)
+    });
+    Ok(listed.collect())
 }
 
 /// What is in a folder, in order of names.
@@ -183,6 +208,21 @@ mod tests {
         assert_eq!((data.classes(), data.shape()), (Some(2), &[3, 1, 2][..]));
         let one = rows(&PLAN.replace('3', "1"), &folder);
         assert_eq!(one[1], Some((vec![128.0; 2], 1.0)));
+    }
+
+    #[test]
+    fn pictures_without_classes_lie_in_one_folder_or_are_one() {
+        let files: [(&str, &[u8]); 2] = [("new/b.png", &colours()), ("new/a.jpg", &grey(2, 1))];
+        let folder = folder(&files);
+        let features = |path: &str| {
+            let mut declared = declare(&PLAN.replace("'.'", &format!("'{path}'")));
+            declared.wanted = Wanted::Features;
+            let data = load_public(&declared, folder.path()).expect("fits");
+            let row = |row| data.example(row).map(|example| example.features[0]);
+            (0..data.rows()).map(row).collect::<Vec<_>>()
+        };
+        assert_eq!(features("new"), [Some(128.0), Some(1.0)]);
+        assert_eq!(features("new/b.png"), [Some(1.0)]);
     }
 
     #[test]

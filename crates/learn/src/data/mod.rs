@@ -43,6 +43,7 @@ mod error;
 mod identity;
 mod idx;
 mod images;
+mod inputs;
 mod labels;
 mod list;
 mod matrix;
@@ -55,12 +56,15 @@ mod sheets;
 mod unit;
 
 pub use builder::{Findings, RowFault};
-pub(crate) use declaration::Coding;
 pub use declaration::{Classes, Declaration, Format};
+pub(crate) use declaration::{Coding, Wanted};
 pub use error::DataError;
+pub use inputs::Inputs;
 pub(crate) use matrix::{Matrix, matrix};
 pub use normalisation::PerChannel;
-pub use open::{inspect, load_private, load_public, survey, survey_if_there};
+pub use open::{
+    inputs, inspect, load_private, load_public, load_surveyed, survey, survey_if_there,
+};
 pub use public::{check_apart, load_public_beside};
 
 /// The class of an empty example.

@@ -95,6 +95,11 @@ impl Normalisation {
         })
     }
 
+    /// Scale, means and deviations.
+    pub(super) fn constants(&self) -> (f64, &[f64], &[f64]) {
+        (self.scale, &self.means, &self.deviations)
+    }
+
     pub(super) fn apply(&self, channel: usize, value: f64) -> f64 {
         (value * self.scale - self.means[channel]) / self.deviations[channel]
     }

@@ -4,11 +4,11 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::Declaration;
 use super::binary::{Header, Number, Order, Rows, Wrong, read as read_rows};
 use super::builder::Builder;
 use super::error::Result;
 use super::open::builder;
+use super::{Declaration, Wanted};
 
 const KIND: &str = "npy file";
 
@@ -18,15 +18,19 @@ const HEADER_MAX: usize = 1 << 16;
 /// Items keep their shape; pictures must have their channels first.
 pub(super) fn read(declaration: &Declaration, path: &Path, labels: &Path) -> Result<Builder> {
     let items = Rows::open(path, KIND, header)?;
-    let labels = Rows::open(labels, KIND, header)?;
+    let labels = match declaration.wanted {
+        Wanted::Labelled => Some(Rows::open(labels, KIND, header)?),
+        Wanted::Features => None,
+    };
     let shape = found(&items);
     read_rows(declaration, items, labels, shape)
 }
 
-/// The shape of an example, by the header: reads no row.
-pub(super) fn shape(declaration: &Declaration, path: &Path) -> Result<Vec<usize>> {
-    let found = found(&Rows::open(path, KIND, header)?);
-    Ok(builder(declaration, path, found, 1.0, 0)?.shape().to_vec())
+/// What becomes of an example, by the header: reads no row.
+pub(super) fn survey(declaration: &Declaration, path: &Path) -> Result<Builder> {
+    let items = Rows::open(path, KIND, header)?;
+    let scale = items.header.number.scale_otherwise();
+    builder(declaration, path, found(&items), scale, 0)
 }
 
 /// All numbers of an array with two sides, and how many stand in a row.

@@ -11,8 +11,8 @@ use super::builder::Builder;
 use super::error::{DataError, Result};
 use super::normalisation::Normalisation;
 use super::{
-    Audience, Classes, Dataset, Declaration, Findings, Format, RowFault, csv, identity, idx,
-    images, npy, parquet, sheets,
+    Audience, Classes, Dataset, Declaration, Findings, Format, Inputs, RowFault, csv, identity,
+    idx, images, npy, parquet, sheets,
 };
 
 /// The rows of private data. `folder` is the plan's, which paths are relative to.
@@ -24,7 +24,40 @@ pub fn load_private(
     folder: &Path,
     audience: Audience,
 ) -> Result<Secret<Dataset>> {
-    let (data, findings) = read(declaration, folder)?;
+    let builder = read(declaration, folder)?;
+    private(declaration, folder, audience, builder)
+}
+
+/// The same, of a file whose public part is still what [`inputs`] has found: whatever is said of a model later is said of what it was trained on.
+pub fn load_surveyed(
+    declaration: &Declaration,
+    folder: &Path,
+    audience: Audience,
+    surveyed: &Inputs,
+) -> Result<Secret<Dataset>> {
+    let changed = || DataError::Changed {
+        path: folder.join(&declaration.path),
+    };
+    let builder = read(declaration, folder).map_err(|error| match error {
+        // All that is declared was found by then. What stands in its place now may be somebody's row, of which nothing is told.
+        DataError::Column { .. } | DataError::ColumnType { .. } | DataError::Shape { .. } => {
+            changed()
+        }
+        other => other,
+    })?;
+    match taken(declaration, &builder)? == *surveyed {
+        true => private(declaration, folder, audience, builder),
+        false => Err(changed()),
+    }
+}
+
+fn private(
+    declaration: &Declaration,
+    folder: &Path,
+    audience: Audience,
+    builder: Builder,
+) -> Result<Secret<Dataset>> {
+    let (data, findings) = builder.finish();
     match findings.first() {
         Some((fault, _)) if audience == Audience::Owner => {
             Err(unfit(declaration, folder, fault, None))
@@ -35,7 +68,7 @@ pub fn load_private(
 
 /// The rows of data that are declared public, such as a test set. A row that does not fit is refused by its place.
 pub fn load_public(declaration: &Declaration, folder: &Path) -> Result<Dataset> {
-    let (data, findings) = read(declaration, folder)?;
+    let (data, findings) = read(declaration, folder)?.finish();
     match findings.first() {
         Some((fault, row)) => Err(unfit(declaration, folder, fault, Some(row))),
         None => Ok(data),
@@ -45,16 +78,42 @@ pub fn load_public(declaration: &Declaration, folder: &Path) -> Result<Dataset> 
 /// The shape of an example, as far as a file's header or first line tells it, so that all that is public about a run can be refused before
 /// anything is charged. Reads no row. The shape of pictures is declared.
 pub fn survey(declaration: &Declaration, folder: &Path) -> Result<Vec<usize>> {
+    Ok(surveyed(declaration, folder)?.shape().to_vec())
+}
+
+/// What a model of these data takes, by what is declared and by the public part of the file. Reads no row.
+pub fn inputs(declaration: &Declaration, folder: &Path) -> Result<Inputs> {
+    taken(declaration, &surveyed(declaration, folder)?)
+}
+
+fn taken(declaration: &Declaration, builder: &Builder) -> Result<Inputs> {
+    let (scale, mean, std) = builder.normalisation().constants();
+    Ok(Inputs {
+        format: declaration.format()?,
+        columns: builder.columns().to_vec(),
+        categories: declaration.categories.clone().unwrap_or_default(),
+        shape: builder.shape().to_vec(),
+        scale,
+        mean: mean.to_vec(),
+        std: std.to_vec(),
+    })
+}
+
+/// What examples would be added to.
+fn surveyed(declaration: &Declaration, folder: &Path) -> Result<Builder> {
     declaration.check()?;
     let path = folder.join(&declaration.path);
     once(declaration, &path)?;
     match declaration.format()? {
-        Format::Csv => csv::shape(declaration, &path),
-        Format::Parquet => parquet::shape(declaration, &path),
-        Format::Idx => idx::shape(declaration, &path),
-        Format::Npy => npy::shape(declaration, &path),
-        Format::Sheets => sheets::shape(declaration, &path),
-        Format::Images => Ok(declaration.shape.clone().unwrap_or_default()),
+        Format::Csv => csv::survey(declaration, &path),
+        Format::Parquet => parquet::survey(declaration, &path),
+        Format::Idx => idx::survey(declaration, &path),
+        Format::Npy => npy::survey(declaration, &path),
+        Format::Sheets => sheets::survey_builder(declaration, &path),
+        Format::Images => {
+            let shape = declaration.shape.clone().unwrap_or_default();
+            builder(declaration, &path, shape, 1.0 / 255.0, 0)
+        }
     }
 }
 
@@ -69,22 +128,21 @@ pub fn survey_if_there(declaration: &Declaration, folder: &Path) -> Result<Optio
 
 /// Which rows of private data do not fit, for the owner's eyes.
 pub fn inspect(declaration: &Declaration, folder: &Path) -> Result<Secret<Findings>> {
-    read(declaration, folder).map(|(_, findings)| Secret::new(findings))
+    read(declaration, folder).map(|builder| Secret::new(builder.finish().1))
 }
 
-fn read(declaration: &Declaration, folder: &Path) -> Result<(Dataset, Findings)> {
+fn read(declaration: &Declaration, folder: &Path) -> Result<Builder> {
     declaration.check()?;
     let path = folder.join(&declaration.path);
     once(declaration, &path)?;
-    let builder = match declaration.format()? {
+    match declaration.format()? {
         Format::Idx => idx::read(declaration, &path, &label_file(declaration, folder)),
         Format::Npy => npy::read(declaration, &path, &label_file(declaration, folder)),
         Format::Sheets => sheets::read(declaration, &path, &label_file(declaration, folder)),
         Format::Csv => csv::read(declaration, &path),
         Format::Parquet => parquet::read(declaration, &path),
         Format::Images => images::read(declaration, &path),
-    }?;
-    Ok(builder.finish())
+    }
 }
 
 /// Refuses classes or sheets that are one folder or one file. What the plan's names lead to is public.
@@ -120,6 +178,9 @@ fn unfit(declaration: &Declaration, folder: &Path, fault: RowFault, row: Option<
             "give all texts that a column may hold as its `categories`".into()
         }
         (RowFault::NoPicture, ..) => "give PNG or JPEG files of 8 bits per channel".into(),
+        (RowFault::LabelNotANumber, ..) => {
+            "give finite numbers as labels; or declare `classes`, if classes are to be learnt, such as classes = [\"no\", \"yes\"]".into()
+        }
         _ => "give finite numbers everywhere".into(),
     };
     DataError::Row {
@@ -283,6 +344,38 @@ pub(super) mod tests {
                 (RowFault::LabelOutOfRange, 1, 2)
             ]
         );
+    }
+
+    #[test]
+    fn what_was_surveyed_is_what_is_read() {
+        let before = folder(&[("a.csv", b"x,z,y\n1,2,0\n")]);
+        let plan = declare(PLAN);
+        let surveyed = inputs(&plan, before.path()).expect("a first line");
+        assert_eq!(surveyed.columns, ["x", "z"]);
+        let load = |folder: &TempDir| {
+            let loaded = load_surveyed(&plan, folder.path(), Audience::Anyone, &surveyed);
+            loaded.map(|data| data.expose().rows())
+        };
+        assert_eq!(load(&before), Ok(1));
+        let after = folder(&[("a.csv", b"z,x,y\n1,2,0\n")]);
+        let changed = load(&after).expect_err("in another order");
+        assert_eq!(changed.code(), "data_changed");
+    }
+
+    /// A file without a first line of names has somebody's row there, and a cell of it may be a declared name in other letters.
+    #[test]
+    fn of_a_file_that_was_replaced_after_the_survey_no_cell_is_told() {
+        let before = folder(&[("a.csv", b"x,hue,y\n1,2,0\n")]);
+        let plan = declare(&format!("{PLAN}\ncolumns = ['x', 'hue']"));
+        let surveyed = inputs(&plan, before.path()).expect("a first line");
+        let after = folder(&[("a.csv", b"x,HUE,y\n1,2,0\n")]);
+        for audience in [Audience::Anyone, Audience::Owner] {
+            let loaded = load_surveyed(&plan, after.path(), audience, &surveyed);
+            let changed = loaded.err().expect("another file");
+            assert_eq!(changed.code(), "data_changed");
+            let told = format!("{changed} {} {changed:?}", changed.suggestion());
+            assert!(!told.contains("HUE"), "{told}");
+        }
     }
 
     #[test]

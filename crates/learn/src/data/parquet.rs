@@ -36,23 +36,43 @@ fn broken(path: &Path) -> DataError {
     )
 }
 
-/// The shape of an example, by the file's columns: reads no row.
-pub(super) fn shape(declaration: &Declaration, path: &Path) -> Result<Vec<usize>> {
+/// The columns that are features, and what becomes of them: reads no row.
+pub(super) fn survey(declaration: &Declaration, path: &Path) -> Result<Builder> {
     let found = || {
         let reader = SerializedFileReader::new(file(path)?).map_err(|_| broken(path))?;
-        Ok(places(declaration, path, &reader)?.len() - 1)
+        let places = places(declaration, path, &reader)?;
+        named(declaration, path, (&reader, &places), 0)
     };
-    let features = catch_unwind(found).unwrap_or_else(|_| Err(broken(path)))?;
-    let builder = builder(declaration, path, vec![features], 1.0, 0)?;
-    Ok(builder.shape().to_vec())
+    catch_unwind(found).unwrap_or_else(|_| Err(broken(path)))
 }
 
-/// The places of the features, and last that of the label.
+/// What examples are added to, of the columns that are features.
+fn named(
+    declaration: &Declaration,
+    path: &Path,
+    (reader, places): (&SerializedFileReader<File>, &Places),
+    rows: usize,
+) -> Result<Builder> {
+    let schema = reader.metadata().file_metadata().schema_descr_ptr();
+    let places = &places.places[..places.features];
+    let name = |place: &usize| schema.column(*place).path().string();
+    let builder = builder(declaration, path, vec![places.len()], 1.0, rows)?;
+    Ok(builder.of_columns(places.iter().map(name).collect()))
+}
+
+/// The places of columns that are read.
+struct Places {
+    /// How many of them are features.
+    features: usize,
+    /// Those of the features, and last that of the label if it is wanted.
+    places: Vec<usize>,
+}
+
 fn places(
     declaration: &Declaration,
     path: &Path,
     reader: &SerializedFileReader<File>,
-) -> Result<Vec<usize>> {
+) -> Result<Places> {
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let names: Vec<String> = schema
         .columns()
@@ -65,7 +85,7 @@ fn places(
         ..
     } = columns(declaration, path, &names)?;
     let features = places.len();
-    places.push(label);
+    places.extend(label);
     let named = declaration.classes.as_ref().and_then(Classes::names);
     for (index, place) in places.iter().enumerate() {
         let column = schema.column(*place);
@@ -77,18 +97,18 @@ fn places(
             });
         }
     }
-    Ok(places)
+    Ok(Places { features, places })
 }
 
 fn read_through(declaration: &Declaration, path: &Path) -> Result<Builder> {
     let broken = |_| broken(path);
     let reader = SerializedFileReader::new(file(path)?).map_err(broken)?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
-    let places = places(declaration, path, &reader)?;
-    let features = places.len() - 1;
+    let found = places(declaration, path, &reader)?;
     // The number of rows is private, but memory that is reserved for them is as much as they take.
     let rows = usize::try_from(reader.metadata().file_metadata().num_rows()).unwrap_or(0);
-    let mut builder = builder(declaration, path, vec![features], 1.0, rows)?;
+    let mut builder = named(declaration, path, (&reader, &found), rows)?;
+    let Places { features, places } = found;
     let mut cells: Vec<Cells> = places
         .iter()
         .map(|place| Cells::new(&schema.column(*place)))
@@ -114,11 +134,13 @@ fn read_through(declaration: &Declaration, path: &Path) -> Result<Builder> {
                 for (value, cells) in values.iter_mut().zip(&cells) {
                     *value = cells.numbers[row];
                 }
-                let label = &cells[features];
-                let answer = match label.texts.get(row) {
-                    Some(Some(text)) => text.as_utf8().map_or(Raw::Missing, Raw::Text),
-                    Some(None) => Raw::Missing,
-                    None => Raw::Number(label.numbers[row]),
+                let answer = match cells.get(features) {
+                    Some(label) => match label.texts.get(row) {
+                        Some(Some(text)) => text.as_utf8().map_or(Raw::Missing, Raw::Text),
+                        Some(None) => Raw::Missing,
+                        None => Raw::Number(label.numbers[row]),
+                    },
+                    None => Raw::Number(0.0),
                 };
                 builder.row(Ok(&values), answer);
             }
@@ -417,7 +439,7 @@ mod tests {
         check(
             &PLAN.replace("'b'", "'e'"),
             "data_column",
-            "it has a, b, c, d, kind, day, many",
+            "none of its 7 columns is called so",
         );
         check(
             &PLAN.replace("x.parquet", "y.parquet"),

@@ -24,12 +24,12 @@ use std::path::{Path, PathBuf};
 
 use png::{Decoder, Limits, Reader, Transformations};
 
-use super::Declaration;
 use super::binary::malformed;
 use super::builder::{Builder, Raw};
 use super::error::{DataError, Result};
 use super::labels::Labels;
 use super::open::{builder, file};
+use super::{Declaration, Wanted};
 
 const KIND: &str = "sheet";
 
@@ -50,7 +50,10 @@ pub(super) fn read(declaration: &Declaration, path: &Path, labels: &Path) -> Res
         features: path.into(),
         labels: labels.into(),
     };
-    let mut answers = Labels::open(labels, rows)?.ok_or_else(unequal)?;
+    let mut answers = match declaration.wanted {
+        Wanted::Labelled => Some(Labels::open(labels, rows)?.ok_or_else(unequal)?),
+        Wanted::Features => None,
+    };
     // A header may promise more rows than there are: memory is reserved for some of them only.
     let promised = usize::try_from(rows).unwrap_or(usize::MAX);
     let mut builder = builder(declaration, path, shape.clone(), 1.0 / 255.0, promised)?;
@@ -73,7 +76,10 @@ pub(super) fn read(declaration: &Declaration, path: &Path, labels: &Path) -> Res
                     let plane = bytes[channel..].iter().step_by(shape[0]);
                     values.extend(plane.map(|byte| f64::from(*byte)));
                 }
-                let answer = answers.next()?.ok_or_else(unequal)?;
+                let answer = match &mut answers {
+                    Some(answers) => answers.next()?.ok_or_else(unequal)?,
+                    None => 0.0,
+                };
                 builder.row(Ok(&values), Raw::Number(answer));
             }
             let is_last = matches!(pixels.next_row(), Ok(None));
@@ -84,15 +90,16 @@ pub(super) fn read(declaration: &Declaration, path: &Path, labels: &Path) -> Res
         })?;
     }
     // Sheets that changed since their headers were read.
-    match answers.next()? {
-        Some(_) => Err(unequal()),
-        None => Ok(builder),
+    match answers.map(|mut answers| answers.next()).transpose()? {
+        Some(Some(_)) => Err(unequal()),
+        _ => Ok(builder),
     }
 }
 
-/// The shape of an example, which is declared, once all headers fit it: reads no row.
-pub(super) fn shape(declaration: &Declaration, path: &Path) -> Result<Vec<usize>> {
-    survey(declaration, path).map(|found| found.shape)
+/// What becomes of a picture, by the headers of all sheets: reads no row.
+pub(super) fn survey_builder(declaration: &Declaration, path: &Path) -> Result<Builder> {
+    let shape = survey(declaration, path)?.shape;
+    builder(declaration, path, shape, 1.0 / 255.0, 0)
 }
 
 /// What the headers of all sheets say.

@@ -2,6 +2,7 @@
 //! **Definition.** What a pixel has above the least pixel of its plane, summed over planes, is its weight; the picture's slant is `a = μ_xy/μ_yy`, its second moments about the centre of its weight, from -1 to 1. The picture becomes one whose
 //!   pixel in row `y` and column `x`, counted from the middle, is what it had at row `y` and column `x + a y` from the centre of its weight, linear between four pixels; beyond the edge is the least pixel of the plane.
 //!   The new picture has a slant near zero, and the centre of its weight is in the middle. Writers slant their digits each in another way, which says nothing about which digit it is. \[LBBH98, Sec. III\]
+//!   Teachers of PATE see pictures by another rule (`pate/upright.rs`), with the same [`Moments`] and the same [`Pose::upright`].
 //! **Privacy.** It needs none: a fixed map of one example to one example, as [`crate::scatter`] has it. Each picture is mapped by itself, in one order of operations.
 //! **Total.** A picture without weight, or with all of it in one row, or whose moments are not finite, stays as it is: a function of itself. Pixels that are not finite make features that are not, and an empty example.
 //!   What is not is between pixels that were there: interpolation cannot make numbers larger.
@@ -14,36 +15,51 @@ const UPRIGHT_MIN: f64 = 1e-6;
 
 /// Sets one picture upright, whose planes have rows of this width.
 pub(super) fn deskew(picture: &mut [f32], plane: usize, width: usize) {
-    let Some(pose) = Pose::of(picture, plane, width) else {
+    let Some(pose) = pose(picture, plane, width) else {
         return;
     };
     let mut given = vec![0.0; plane];
     for plane in picture.chunks_exact_mut(plane) {
         given.copy_from_slice(plane);
-        pose.upright(&given, plane, width);
+        pose.upright(&given, plane, width, least(&given));
     }
 }
 
-/// Where the weight of a picture is, and how it leans: rows and columns.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Pose {
-    centre: [f64; 2],
-    slant: f64,
+/// None if there is none.
+fn pose(picture: &[f32], plane: usize, width: usize) -> Option<Pose> {
+    let mut weights = vec![0.0; plane];
+    for plane in picture.chunks_exact(plane) {
+        let least = least(plane);
+        for (weight, pixel) in weights.iter_mut().zip(plane) {
+            *weight += f64::from(*pixel) - least;
+        }
+    }
+    let moments = Moments::of(&weights, width);
+    let slant = moments.slant();
+    // Nothing over nothing is no number, and above nothing.
+    (slant.is_finite() && moments.upright > UPRIGHT_MIN).then_some(Pose {
+        centre: moments.centre,
+        slant: slant.clamp(-SLANT_MAX, SLANT_MAX),
+    })
 }
 
-impl Pose {
-    /// None if there is none.
-    fn of(picture: &[f32], plane: usize, width: usize) -> Option<Self> {
-        let mut weights = vec![0.0; plane];
-        for plane in picture.chunks_exact(plane) {
-            let least = least(plane);
-            for (weight, pixel) in weights.iter_mut().zip(plane) {
-                *weight += f64::from(*pixel) - least;
-            }
-        }
+/// Where weight is in a plane, in pixels: rows and columns. Not numbers if there is none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moments {
+    pub(crate) total: f64,
+    pub(crate) centre: [f64; 2],
+    /// `μ_yy`, the mean square of how far weight is above or below the centre.
+    pub(crate) upright: f64,
+    /// `μ_xy`.
+    mixed: f64,
+}
+
+impl Moments {
+    pub(crate) fn of(weights: &[f64], width: usize) -> Self {
         let total: f64 = weights.iter().sum();
         let mean = |value: &dyn Fn(f64, f64) -> f64| {
-            let places = (0..plane).map(|at| value((at / width) as f64, (at % width) as f64));
+            let places =
+                (0..weights.len()).map(|at| value((at / width) as f64, (at % width) as f64));
             let weighted = weights.iter().zip(places).map(|(weight, at)| weight * at);
             weighted.sum::<f64>() / total
         };
@@ -51,17 +67,31 @@ impl Pose {
         let [row, column] = centre;
         let upright = mean(&|y, _| (y - row).powi(2));
         let mixed = mean(&|y, x| (y - row) * (x - column));
-        let slant = mixed / upright;
-        // Nothing over nothing is no number, and above nothing.
-        (slant.is_finite() && upright > UPRIGHT_MIN).then_some(Self {
+        Self {
+            total,
             centre,
-            slant: slant.clamp(-SLANT_MAX, SLANT_MAX),
-        })
+            upright,
+            mixed,
+        }
     }
 
-    fn upright(self, given: &[f32], out: &mut [f32], width: usize) {
+    /// `a`.
+    pub(crate) fn slant(self) -> f64 {
+        self.mixed / self.upright
+    }
+}
+
+/// Where the middle of a picture is to come from, and how it leans: rows and columns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Pose {
+    pub(crate) centre: [f64; 2],
+    pub(crate) slant: f64,
+}
+
+impl Pose {
+    /// The plane as it is when set upright, where all pixels beyond its edge are this.
+    pub(crate) fn upright(self, given: &[f32], out: &mut [f32], width: usize, beyond: f64) {
         let height = given.len() / width;
-        let beyond = least(given);
         let pixel = |row: f64, column: f64| {
             let is_inside =
                 (0.0..height as f64).contains(&row) && (0.0..width as f64).contains(&column);
@@ -126,8 +156,8 @@ mod tests {
         picture
     }
 
-    fn pose(picture: &[f32]) -> Pose {
-        Pose::of(picture, picture.len(), SIDE).expect("weight in several rows")
+    fn pose_of(picture: &[f32]) -> Pose {
+        pose(picture, picture.len(), SIDE).expect("weight in several rows")
     }
 
     #[test]
@@ -135,7 +165,7 @@ mod tests {
         // Two pixels: the line through them has their slant, and their mean is the centre.
         let mut picture = vec![0.0; SIDE * SIDE];
         (picture[4 * SIDE + 3], picture[8 * SIDE + 5]) = (0.5, 0.5);
-        let found = pose(&picture);
+        let found = pose_of(&picture);
         assert_eq!((found.centre, found.slant), ([6.0, 4.0], 0.5));
         // From (6, 4) to (7.5, 7.5): rows and columns between pixels are shared by two each, but for the column, which the slant moves by one pixel up and one down.
         let upright = deskewed(picture, SIDE * SIDE);
@@ -145,7 +175,7 @@ mod tests {
             let line: f32 = (0..SIDE).map(|column| at(row, column)).sum();
             assert!((line - 0.25).abs() < 1e-6, "{row}: {line}");
         }
-        assert!(pose(&upright).slant.abs() < 0.1);
+        assert!(pose_of(&upright).slant.abs() < 0.1);
     }
 
     #[test]
@@ -153,9 +183,9 @@ mod tests {
         let straight = deskewed(stroke(0.0), SIDE * SIDE);
         for slant in [-0.9, -0.5, 0.3, 0.7] {
             let leaning = stroke(slant);
-            assert!((pose(&leaning).slant - slant).abs() < 0.05);
+            assert!((pose_of(&leaning).slant - slant).abs() < 0.05);
             let upright = deskewed(leaning, SIDE * SIDE);
-            let found = pose(&upright);
+            let found = pose_of(&upright);
             assert!(found.slant.abs() < 0.05, "{found:?}");
             for centre in found.centre {
                 assert!((centre - 7.5).abs() < 0.05, "{found:?}");
@@ -168,7 +198,7 @@ mod tests {
             slant: 0.0,
         };
         let mut same = vec![0.0; SIDE * SIDE];
-        flat.upright(&straight, &mut same, SIDE);
+        flat.upright(&straight, &mut same, SIDE, 0.0);
         assert_eq!(same, straight, "in the middle and upright already, bitwise");
     }
 

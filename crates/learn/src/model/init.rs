@@ -4,6 +4,8 @@
 //! not be used for anything else. The same seed gives the same bits on every machine, since only a square root and products
 //! are computed, each rounded as IEEE 754 says.
 
+use std::collections::BTreeMap;
+
 use super::spec::LayerSpec;
 
 /// All parameters of a network, in the order of [`tensors`](super::tensors).
@@ -88,16 +90,17 @@ impl Generator {
         ((u128::from(self.next()) * count as u128) >> 64) as usize
     }
 
-    /// So many of `0..count`, or all of them, in random order.
+    /// So many of `0..count`, or all of them, in random order: the first of them after a shuffle. However large the count is, in time and memory of those that are wanted.
     pub(crate) fn some_of(&mut self, count: usize, wanted: usize) -> Vec<usize> {
-        let mut all: Vec<usize> = (0..count).collect();
-        let wanted = wanted.min(count);
-        for place in 0..wanted {
+        // What is in places where it was not before.
+        let mut moved = BTreeMap::new();
+        let mut some = Vec::new();
+        for place in 0..wanted.min(count) {
             let other = place + self.below(count - place);
-            all.swap(place, other);
+            let here = moved.get(&place).copied().unwrap_or(place);
+            some.push(moved.insert(other, here).unwrap_or(other));
         }
-        all.truncate(wanted);
-        all
+        some
     }
 }
 
@@ -144,6 +147,23 @@ mod tests {
         );
         assert_eq!(generator.some_of(2, 9).len(), 2);
         assert_eq!(generator.below(0), 0);
+    }
+
+    /// As many steps as are wanted, and the same numbers as a shuffle of all, of which seeds of plans are.
+    #[test]
+    fn some_are_the_first_of_a_shuffle() {
+        for (count, wanted) in [(1, 1), (7, 3), (7, 7), (100, 99), (1000, 4)] {
+            for seed in 0..20 {
+                let mut generator = Generator(seed);
+                let mut all: Vec<usize> = (0..count).collect();
+                for place in 0..wanted {
+                    all.swap(place, place + generator.below(count - place));
+                }
+                let some = Generator(seed).some_of(count, wanted);
+                assert_eq!(some, all[..wanted]);
+            }
+        }
+        assert_eq!(Generator(3).some_of(usize::MAX, 4).len(), 4);
     }
 
     #[test]

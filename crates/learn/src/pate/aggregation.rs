@@ -169,6 +169,7 @@ impl Aggregation {
 
     /// Whether these votes can be asked: all that must be public about them.
     pub fn check(&self, votes: &Votes) -> std::result::Result<(), VotesError> {
+        votes.check_relation(self.terms.neighbours)?;
         if votes.classes() != self.terms.classes {
             return Err(VotesError::OtherClasses {
                 declared: self.terms.classes,

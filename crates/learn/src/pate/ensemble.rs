@@ -5,7 +5,7 @@
 //! **Claim.** Neighbouring data sets, in the relation of the [`Rule`], give votes in which one teacher's differ, on all queries at once and in any way.
 //! **Proof.** 1. Neighbours deal the same examples in the same order to all teachers but one (`partition.rs`). 2. What a teacher sees of its examples is a function of each of them and of public constants (`view.rs`).
 //! 3. A teacher is a function of what it sees, of its own number and of public words ([`Learn`]): teachers share no state, and each is made on one thread. A teacher without examples votes, too. 4. Its votes are a function of the teacher and of the queries.
-//! So all other teachers have the same votes, bit by bit. ∎ That is what `whit_mechanism::gaussian_noisy_max` requires.
+//! So all other teachers have the same votes, bit by bit. ∎ The votes carry that relation, and terms for another one are refused. It is what `whit_mechanism::gaussian_noisy_max` requires.
 //!
 //! **Nothing else leaves.** Teachers are dropped once they have voted. Nothing fails for what is in the data: shapes are refused before a teacher is trained. How long it takes depends on the sizes of parts, and whoever watches
 //! the clock, or the owner's progress, can see that. Votes that wait on the owner's disk are [marked private](super::ballots).
@@ -117,11 +117,8 @@ impl Ensemble<'_> {
         let counts = counts
             .into_inner()
             .unwrap_or_else(|broken| broken.into_inner());
-        Ok(Secret::new(Votes::with_teachers(
-            &counts,
-            classes,
-            self.teachers as u64,
-        )?))
+        let votes = Votes::with_teachers(&counts, classes, self.teachers as u64)?;
+        Ok(Secret::new(votes.between(self.rule.neighbours())))
     }
 
     /// The votes of one teacher: on one thread, and of nothing but its own examples.

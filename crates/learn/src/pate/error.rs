@@ -1,7 +1,7 @@
 //! Why votes are no votes. Texts name the rule and never a vote, a teacher or a query; that there is such a vote is for the owner to hear.
 
 use thiserror::Error as ThisError;
-use whit_core::{Fault, FaultKind};
+use whit_core::{Fault, FaultKind, Neighbours};
 
 /// Votes that do not fit their layout, or what was declared of them.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
@@ -44,13 +44,42 @@ pub enum VotesError {
         teachers: Option<u64>,
     },
     /// Fewer queries than the terms say.
-    #[error("the votes are on {found} queries, and {declared} are to be asked")]
+    #[error("there are {found} queries to vote on, and {declared} are to be asked")]
     TooFew {
         /// As declared.
         declared: u64,
         /// In the file; public, as is the list of queries.
         found: usize,
     },
+    /// Parts by the places of examples, where one example moves the places of others.
+    #[error(
+        "rule = \"place\" has no price for units of a table or for folders of pictures: one more or less moves the places of others, and changes many teachers"
+    )]
+    Places,
+    /// Votes of an ensemble whose rule deals examples out for other neighbours than those that are priced.
+    #[error(
+        "the rule by which examples were dealt out changes one teacher between {cast} neighbours, and {priced} neighbours were priced"
+    )]
+    OtherRelation {
+        /// By the rule.
+        cast: Neighbours,
+        /// In the terms.
+        priced: Neighbours,
+    },
+    /// No parameters that were tried keep a goal.
+    #[error("no noise and threshold that were tried keep this epsilon and agree as often")]
+    NoCandidate,
+    /// Votes on more or fewer queries than a choice by them was priced for.
+    #[error("there are {found} queries to vote on, and {declared} were declared")]
+    OtherQueries {
+        /// As declared.
+        declared: usize,
+        /// By the shape of the votes.
+        found: usize,
+    },
+    /// Teachers that broke down: why is not told, since it may be in what they learn from.
+    #[error("teachers could not be trained, and why is not told")]
+    Uncast,
     /// Votes between other classes than the terms have.
     #[error("the votes are between {found} classes, and {declared} were declared")]
     OtherClasses {
@@ -63,7 +92,11 @@ pub enum VotesError {
 
 impl Fault for VotesError {
     fn kind(&self) -> FaultKind {
-        FaultKind::Invalid
+        match self {
+            Self::Places | Self::OtherRelation { .. } | Self::NoCandidate => FaultKind::Refused,
+            Self::Uncast => FaultKind::Bug,
+            _ => FaultKind::Invalid,
+        }
     }
 
     fn code(&self) -> &'static str {
@@ -75,6 +108,11 @@ impl Fault for VotesError {
             Self::NoCount { .. } => "votes_no_count",
             Self::Unequal { .. } => "votes_unequal",
             Self::TooFew { .. } => "votes_too_few",
+            Self::Places => "places_move",
+            Self::Uncast => "teachers_broke_down",
+            Self::NoCandidate => "no_choice",
+            Self::OtherQueries { .. } => "votes_other_queries",
+            Self::OtherRelation { .. } => "votes_other_relation",
             Self::OtherClasses { .. } => "votes_other_classes",
         }
     }
@@ -94,7 +132,12 @@ impl Fault for VotesError {
                 "if teachers may abstain, declare how many there are: that number must be public".into()
             }
             Self::Unequal { .. } => "declare as many teachers as vote on any query, or more".into(),
-            Self::TooFew { found, .. } => format!("ask at most {found} queries, or give votes on more"),
+            Self::TooFew { found, .. } => format!("ask at most {found} queries, or give more public examples, without those that are held out, or votes on more"),
+            Self::Places => "give rule = \"hash\" in [teachers], or leave it out".into(),
+            Self::OtherRelation { .. } => "give the terms the relation of the rule (`Rule::neighbours`), or deal examples out by the other rule".into(),
+            Self::Uncast => "please report this with the plan, without the data; what was paid is not lost, and the run goes on once the owner has resumed the ledger".into(),
+            Self::NoCandidate => "ask fewer queries, train more teachers, or allow a larger epsilon or less agreement".into(),
+            Self::OtherQueries { found, .. } => format!("declare {found} queries"),
             Self::OtherClasses { found, .. } => format!("declare {found} classes, or leave it to the histogram"),
         }
     }

@@ -86,6 +86,7 @@ impl LaplaceAggregation {
     ) -> Result<Outcome> {
         // Shape is public.
         let votes = votes.as_ref().expose();
+        votes.check_relation(self.event.neighbours())?;
         if votes.classes() != self.classes {
             return Err(VotesError::OtherClasses {
                 declared: self.classes,

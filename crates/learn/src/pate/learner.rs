@@ -90,8 +90,24 @@ struct PlainModel {
     parameters: Vec<f32>,
 }
 
+/// Refuses dropout: nothing here draws its masks, so that it would be written and not done.
+pub(super) fn no_dropout(model: &Model) -> Result<()> {
+    let layers = model.layers.iter().flatten();
+    let is_layer = layers.into_iter().any(|layer| layer.kind == "dropout");
+    match model.dropout.is_some() || is_layer {
+        true => Err(Error::Field {
+            of: "a teacher or student, which learns without noise and by no chance,",
+            field: "dropout",
+            missing: false,
+            passes: "",
+        }),
+        false => Ok(()),
+    }
+}
+
 impl PlainNetwork {
     fn model(&self, depth: usize, classes: usize) -> Result<PlainModel> {
+        no_dropout(&self.model)?;
         let architecture = self.model.architecture(&[depth], classes)?;
         let network = Network::from_specs(architecture.layers(), Loss::CrossEntropy)?;
         let parameters = init(architecture.layers(), self.model.seed.unwrap_or(0));
@@ -254,6 +270,7 @@ pub(super) fn classes(classes: Option<u32>) -> Result<usize> {
 mod tests {
     use super::super::kernel::Kernel;
     use super::*;
+    use whit_core::Fault;
 
     const ONE: NonZeroUsize = NonZeroUsize::MIN;
 
@@ -351,6 +368,17 @@ mod tests {
             };
             let net = PlainNetwork { rate: bad, ..mlp() };
             assert!(ridge.check().is_err() && wide.check().is_err() && net.check(2, 2).is_err());
+        }
+        for text in [
+            "kind = 'mlp'\nhidden = [4]\ndropout = 0.5",
+            "kind = 'layers'\nlayers = [{ kind = 'dropout', rate = 0.5 }, { kind = 'linear', outputs = 2 }]",
+        ] {
+            let net = PlainNetwork {
+                model: toml::from_str(text).expect("a model"),
+                ..mlp()
+            };
+            let refused = net.check(2, 2).map_err(|error| error.code());
+            assert_eq!(refused, Err("plan_field_unused"), "{text}");
         }
         assert!(classes(Some(1)).is_err() && classes(None).is_err() && classes(Some(2)).is_ok());
     }

@@ -8,7 +8,7 @@
 //! shape = [1, 28, 28]
 //! classes = 10
 //!
-//! [public]                     # the first of them are asked about; their own labels are never learnt from
+//! [public]                     # the first of them are asked about; their own labels are never learnt from, and needed only of those that are held out
 //! path = "t10k-images-idx3-ubyte.gz"
 //! label = "t10k-labels-idx1-ubyte.gz"
 //! shape = [1, 28, 28]
@@ -42,7 +42,6 @@
 //!
 //! A field that is not known, or that is of no use beside the others, is refused: a plan means what it says.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
@@ -53,21 +52,24 @@ use whit_core::Secret;
 use super::ballots::Ballots;
 use super::ensemble::{Ensemble, Queries, Work};
 use super::kernel::{Kernel, KernelRidge};
-use super::learner::{Judge, Learn, PlainNetwork};
+use super::learner::{Judge, Learn, PlainNetwork, no_dropout};
 use super::partition::Rule;
+use super::room::{Room, fingerprint, split};
 use super::spread::Spread;
-use super::student::{Student, accuracy};
+use super::student::Student;
 use super::view::{Sight, View};
 use super::{Aggregation, Outcome, Sanitise, Terms, Test, Votes, VotesError};
 use crate::checkpoint::Run;
 use crate::data::{
-    Answer, Classes, Dataset, Declaration, Format, check_apart, load_public_beside, survey_if_there,
+    Classes, Dataset, Declaration, Format, Wanted, check_apart, load_public_beside, survey_if_there,
 };
 use crate::error::{Error, Result, within};
 use crate::features::Features;
-use crate::model::{Model, Tensor};
+use crate::model::Model;
 use crate::recipe::public::alike;
-use crate::safetensors::Weights;
+
+/// What a run of an ensemble leaves beside its card: what was told, what the student says, and the student.
+pub const RESULTS: [&str; 3] = ["labels.csv", "student.csv", "student.safetensors"];
 
 /// Everything in the file of an ensemble. All of it is public.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -187,17 +189,6 @@ pub struct StudentSection {
     pub seed: Option<u64>,
 }
 
-/// Public examples, as everybody in the room sees them.
-pub struct Room {
-    view: View,
-    classes: usize,
-    /// Those that may be asked about and learnt from.
-    rows: Vec<f32>,
-    /// Those that judge the student.
-    held: Vec<f32>,
-    truth: Vec<usize>,
-}
-
 impl LearnerSection {
     fn learner(&self) -> Result<Box<dyn Learn>> {
         let unused = |field, given: bool| match given {
@@ -232,6 +223,7 @@ impl LearnerSection {
                     passes,
                 };
                 let model = self.model.clone();
+                model.as_ref().map_or(Ok(()), no_dropout)?;
                 Ok(Box::new(PlainNetwork {
                     model: model.ok_or(missing("model", "model = { kind = \"logistic\" }"))?,
                     epochs: self.epochs.ok_or(missing("epochs", "epochs = 20"))?,
@@ -306,11 +298,7 @@ impl EnsembleRecipe {
         // There an example's place is a matter of the others: of which units came before, or of how files are called.
         let by_others = self.data.unit.is_some() || self.data.format()? == Format::Images;
         if self.rule() == Rule::Place && by_others {
-            return Err(Error::Word {
-                field: "rule",
-                given: "place".into(),
-                passes: "\"hash\": with a unit, or with folders of pictures, one example moves the places of others",
-            });
+            return Err(VotesError::Places.into());
         }
         Aggregation::new(&self.aggregator.terms(classes, self.rule())?)
     }
@@ -337,11 +325,47 @@ impl EnsembleRecipe {
             features.check()?;
         }
         self.data.check()?;
-        self.public.check()?;
+        let public = self.public_wanted()?;
+        public.check()?;
         check_apart(&self.public, &self.data, folder)?;
-        alike(&self.data, &self.public)?;
-        survey_if_there(&self.public, folder)?;
+        alike(&self.data, &public)?;
+        survey_if_there(&public, folder)?;
         Ok(())
+    }
+
+    fn held_out(&self) -> usize {
+        self.student.held_out.unwrap_or(0)
+    }
+
+    /// The public examples as they are read: where none is held out nobody looks at their labels, and there may be none.
+    fn public_wanted(&self) -> Result<Declaration> {
+        let mut public = self.public.clone();
+        let format = public.format()?;
+        // Pictures stand in folders of classes, and sheets beside a file of labels.
+        if matches!(format, Format::Images | Format::Sheets) {
+            return Ok(public);
+        }
+        if self.held_out() > 0 {
+            return match public.label {
+                Some(_) => Ok(public),
+                None => Err(Error::Field {
+                    of: "a student that public examples judge which are held out",
+                    field: "label",
+                    missing: true,
+                    passes: "label = \"the name of a column\" in [public], or leave `held_out` out",
+                }),
+            };
+        }
+        public.wanted = Wanted::Features;
+        let is_table = |format| matches!(format, Format::Csv | Format::Parquet);
+        if is_table(format) && is_table(self.data.format()?) {
+            // If it is there, it is no feature.
+            public.label = public.label.or_else(|| self.data.label.clone());
+        }
+        // Names stand for labels, of which there are none.
+        let classes = public.classes.as_ref().or(self.data.classes.as_ref());
+        public.classes = classes.map(|classes| Classes::Count(classes.count()));
+        Ok(public)
     }
 
     /// What a place of this run belongs to.
@@ -373,14 +397,14 @@ impl EnsembleRecipe {
 
     /// Loads the public examples, once it is checked that they are not the private ones, and sees them.
     pub fn room(&self, folder: &Path, threads: NonZeroUsize) -> Result<Room> {
-        let public = load_public_beside(&self.public, &self.data, folder)?;
+        let public = load_public_beside(&self.public_wanted()?, &self.data, folder)?;
         self.room_of(public, threads)
     }
 
     /// The same for public examples that were loaded already.
     pub fn room_of(&self, public: Dataset, threads: NonZeroUsize) -> Result<Room> {
         let classes = super::learner::classes(public.classes())?;
-        let held = self.student.held_out.unwrap_or(0);
+        let held = self.held_out();
         let asked = usize::try_from(self.aggregator.queries).unwrap_or(usize::MAX);
         let rows = public.rows();
         if rows.saturating_sub(held) < asked {
@@ -390,6 +414,7 @@ impl EnsembleRecipe {
             }
             .into());
         }
+        let fingerprint = fingerprint(&public, rows - held);
         let [open, kept] = split(&public, rows - held)?;
         let sight = Sight {
             upright: self.view.upright.unwrap_or(false),
@@ -406,6 +431,7 @@ impl EnsembleRecipe {
             .learner()?
             .check(view.depth(), classes)?;
         Ok(Room {
+            fingerprint,
             view,
             classes,
             rows,
@@ -435,7 +461,10 @@ impl EnsembleRecipe {
         let queries = &room.rows[..(asked * room.view.depth()).min(room.rows.len())];
         let words = serde_json::to_vec(&self.teachers).expect("plain data");
         let ballots = match out {
-            Some(out) => Some(Ballots::open(out, Sha256::digest(words).into(), queries)?),
+            Some(out) => {
+                let (run, words) = (self.run(&self.aggregation()?), Sha256::digest(words));
+                Some(Ballots::open(out, &run, words.into(), queries)?)
+            }
             None => None,
         };
         let work = Work {
@@ -495,89 +524,6 @@ impl Taught {
         )?;
         self.spread.map_or(Ok(()), |spread| spread.check())
     }
-}
-
-impl Room {
-    /// Refuses private examples of another shape than the public ones: before anything is paid.
-    pub fn check(&self, shape: &[usize]) -> Result<()> {
-        self.view.check(shape)
-    }
-
-    /// The student as a file: its numbers, and the constants of what it sees. `None` if it has none to write.
-    pub fn safetensors(
-        &self,
-        student: &dyn Judge,
-        notes: &BTreeMap<String, String>,
-    ) -> Option<Vec<u8>> {
-        let [mean, factor] = self.view.constants();
-        let mut parts = student.tensors();
-        if parts.is_empty() {
-            return None;
-        }
-        parts.push(("view.mean".into(), vec![mean.len()], mean));
-        parts.push(("view.factor".into(), vec![factor.len()], factor));
-        let (mut tensors, mut floats) = (Vec::new(), Vec::new());
-        for (name, shape, part) in parts {
-            let offset = floats.len();
-            tensors.push(Tensor {
-                name,
-                shape,
-                offset,
-            });
-            floats.extend_from_slice(part);
-        }
-        Weights::write(&tensors, &floats, notes)
-    }
-
-    /// How many public examples there are, without those that are held out.
-    pub fn rows(&self) -> usize {
-        self.rows.len() / self.view.depth().max(1)
-    }
-
-    /// How many are held out.
-    pub fn held_out(&self) -> usize {
-        self.truth.len()
-    }
-
-    /// What a student says of all of them, and then of those that are held out.
-    pub fn says(&self, student: &dyn Judge, threads: NonZeroUsize) -> Result<Vec<usize>> {
-        let mut scores = student.scores(&self.rows, threads)?;
-        scores.extend(student.scores(&self.held, threads)?);
-        Ok(super::learner::said(&scores, self.classes))
-    }
-
-    /// The share of those held out of which a student says the truth; `None` if there are none.
-    pub fn accuracy(&self, student: &dyn Judge, threads: NonZeroUsize) -> Result<Option<f64>> {
-        if self.truth.is_empty() {
-            return Ok(None);
-        }
-        accuracy(student, &self.held, &self.truth, self.classes, threads).map(Some)
-    }
-}
-
-/// The first rows, and the others.
-fn split(data: &Dataset, first: usize) -> Result<[Dataset; 2]> {
-    let part = |rows: std::ops::Range<usize>| {
-        let (mut features, mut labels) = (Vec::new(), Vec::new());
-        for row in rows {
-            match data.example(row) {
-                Some(example) => {
-                    features.extend_from_slice(example.features);
-                    labels.push(match example.answer {
-                        Answer::Class(class) => class,
-                        Answer::Number(_) => u32::MAX,
-                    });
-                }
-                None => {
-                    features.resize(features.len() + data.width(), 0.0);
-                    labels.push(u32::MAX);
-                }
-            }
-        }
-        let (shape, classes) = (data.shape().to_vec(), data.classes().unwrap_or_default());
-        Dataset::with_classes(shape, features, labels, classes).ok_or(Error::Unbound)
-    };
-    Ok([part(0..first)?, part(first..data.rows())?])
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! The file of an ensemble: what it means, what it refuses, and a whole run.
 
+use std::collections::BTreeMap;
+
 use whit_core::{Fault, Neighbours};
 use whit_testkit::Seeded;
 
 use super::*;
+use crate::safetensors::Weights;
 use crate::{Payment, Uncharged};
 
 const PLAN: &str = r#"
@@ -75,10 +78,10 @@ fn the_rule_decides_the_relation() {
     // Where one example moves the places of others, there is no price for them.
     let of_units = text.replacen("label = ", "unit = 'who'\nrows_per_unit = 1\nlabel = ", 1);
     let refused = recipe(&of_units).aggregation().err();
-    assert_eq!(refused.map(|error| error.code()), Some("plan_word"));
+    assert_eq!(refused.map(|error| error.code()), Some("places_move"));
     let pictures = text.replacen("path = ", "format = 'images'\npath = ", 1);
     let refused = recipe(&pictures).aggregation().err();
-    assert_eq!(refused.map(|error| error.code()), Some("plan_word"));
+    assert_eq!(refused.map(|error| error.code()), Some("places_move"));
     assert!(
         recipe(&of_units.replace("'place'", "'hash'"))
             .aggregation()
@@ -110,6 +113,14 @@ fn a_plan_means_what_it_says() {
             "plan_field_missing",
         ),
         ("learner = { kind = 'forest' }", "plan_word"),
+        (
+            "learner = { kind = 'network', model = { kind = 'mlp', hidden = [4], dropout = 0.5 }, epochs = 3 }",
+            "plan_field_unused",
+        ),
+        (
+            "learner = { kind = 'network', model = { kind = 'layers', layers = [{ kind = 'dropout', rate = 0.5 }, { kind = 'linear', outputs = 2 }] }, epochs = 3 }",
+            "plan_field_unused",
+        ),
         (
             "learner = { kind = 'kernel_ridge', epochs = 3 }",
             "plan_field_unused",
@@ -155,6 +166,71 @@ fn a_whole_run_teaches_a_student() {
     let names: Vec<&str> = file.tensors.iter().map(|tensor| &tensor.name[..]).collect();
     assert_eq!(names, ["examples", "weights", "view.mean", "view.factor"]);
     assert!(room.check(&[2]).is_ok() && room.check(&[3]).is_err());
+}
+
+/// Where no public example is held out, nobody looks at their labels: they may be missing, or anything.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test's own files")]
+fn public_examples_need_labels_only_if_they_are_held_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rows = |more: &str| -> String {
+        let row = |i: u32| format!("{i}.5,{}{more}\n", i % 7);
+        (0..80).map(row).collect()
+    };
+    let files = [
+        ("without.csv", format!("x,y\n{}", rows(""))),
+        ("unknown.csv", format!("x,y,class\n{}", rows(",?"))),
+        ("known.csv", format!("x,y,class\n{}", rows(",1"))),
+    ];
+    for (name, text) in &files {
+        std::fs::write(folder.path().join(name), text).expect("writable");
+    }
+    let seen = |text: &str, file: &str| {
+        let recipe = recipe(&text.replace("public.csv", file));
+        recipe.check(folder.path())?;
+        let room = recipe.room(folder.path(), NonZeroUsize::MIN)?;
+        room.check(&[2])?;
+        Ok((room.rows(), *room.fingerprint()))
+    };
+    let code = |seen: Result<_>| seen.map(drop).map_err(|error| error.code());
+    let none_held = PLAN.replace("held_out = 100\n", "");
+    let unlabelled = none_held.replace(
+        "path = \"public.csv\"\nlabel = \"class\"\nclasses = 2\n",
+        "path = \"public.csv\"\n",
+    );
+    assert_ne!(none_held, unlabelled);
+    let anywhere = |text: &str| text.replace("columns = [\"x\", \"y\"]\n", "");
+    for text in [
+        &none_held,
+        &unlabelled,
+        &anywhere(&none_held),
+        &anywhere(&unlabelled),
+    ] {
+        let all = files
+            .each_ref()
+            .map(|(name, _)| seen(text, name).expect("fits"));
+        assert_eq!(all[0].0, 80);
+        assert!(
+            all.iter().all(|other| *other == all[0]),
+            "the same examples"
+        );
+    }
+    // Those that judge need them.
+    let held = PLAN.replace("held_out = 100", "held_out = 10");
+    assert_eq!(code(seen(&held, "known.csv")), Ok(()));
+    assert_eq!(code(seen(&held, "without.csv")), Err("data_column"));
+    assert_eq!(
+        code(seen(&held, "unknown.csv")),
+        Err("row_label_out_of_range")
+    );
+    let nameless = unlabelled + "held_out = 10\n";
+    let refused = seen(&nameless, "known.csv").expect_err("no label");
+    assert_eq!(refused.code(), "plan_field_missing");
+    assert!(
+        refused.suggestion().contains("held_out"),
+        "{}",
+        refused.suggestion()
+    );
 }
 
 #[test]

@@ -5,8 +5,9 @@
 //! **What is released.** At one order `α`: the cost `f` of `whit_accounting::pate::smooth`, as `f + N(0, (σS)²)`; and `ln S + N(0, (βz)²)`, so that everybody can say how wide the noise
 //! was. Since `S` is `β`-smooth, `ln S` moves by at most `β`: `1/z`-GDP. The first is priced by `whit_accounting::pate::release`, as `(ε, δ)`; both are in the event.
 //!
-//! **The estimate.** `ε̂ = f̂ + c(α) + ln(1/δ)/(α-1)`, where `c(α)` is the divergence of the first release: what the paper's accountant would say of the run *and* its
-//! publication. The interval has its confidence over the noise: half of what may miss is for `ln S`, half for `f`.
+//! **The estimate.** `ε̂ = f̂ + c(α) + ln(1/δ)/(α-1)`, where `c(α)` is the divergence of both releases: what a Rényi accountant would say of the run *and* its
+//! publication. That of the first is by the theorem of `whit_accounting::pate::release`; that of the second is `αΔ²/(2(βz)²)` for a Gaussian whose mean moves by `Δ`, which is one `β` and two roundings: `α/(2z²)`, and next to nothing more. Their noises are independent, and
+//! given the votes neither depends on the other, so that divergences add up. The interval has its confidence over the noise: half of what may miss is for `ln S`, half for `f`.
 
 use serde::Serialize;
 use whit_accounting::pate::Cost;
@@ -164,15 +165,18 @@ impl Sanitise {
             sensitivity,
         };
         let noisy = self.cost::<R>()?.release(Secret::new(smoothed), entropy)?;
+        let steps = Secret::new(vec![self.steps(sensitivity)]);
+        let width = self.width::<R>()?.release(steps, entropy)?;
+        Ok(self.told(*noisy.value(), width.value()[0]))
+    }
+
+    /// `ln S` in steps, of which a `β` has [`STEPS`]: neighbours' are at most [`STEPS_APART`] apart. Private.
+    fn steps(&self, sensitivity: f64) -> i64 {
         // A sensitivity of nothing is one for all votes, and so is what stands for its logarithm.
-        let steps = match sensitivity > 0.0 {
+        match sensitivity > 0.0 {
             true => (whit_core::round::ln_up(sensitivity) / self.beta * STEPS as f64) as i64,
             false => i64::MIN / 2,
-        };
-        let width = self
-            .width::<R>()?
-            .release(Secret::new(vec![steps]), entropy)?;
-        Ok(self.told(*noisy.value(), width.value()[0]))
+        }
     }
 
     /// The cost of what was told, and its smooth sensitivity. Private.
@@ -200,6 +204,14 @@ impl Sanitise {
         )
     }
 
+    /// The divergence `c(α)` of both releases.
+    fn own(&self) -> f64 {
+        let release = Release::new(self.beta, self.sigma);
+        let cost = release.map_or(f64::INFINITY, |release| release.divergence(self.order));
+        let apart = STEPS_APART as f64 / (STEPS as f64 * self.width_noise);
+        cost + 0.5 * self.order * apart * apart
+    }
+
     /// Post-processing of both noisy numbers.
     fn told(&self, noisy: i64, steps: i64) -> Sanitised {
         let miss = (1.0 - self.confidence) / 4.0;
@@ -209,9 +221,7 @@ impl Sanitise {
         // One-sided for the width, two-sided for the noise: a quarter more than is needed for each.
         let width = self.sigma * (ln_width + reach * spread).exp();
         let order = self.order;
-        let release = Release::new(self.beta, self.sigma);
-        let own = release.map_or(f64::INFINITY, |release| release.divergence(order));
-        let epsilon = noisy as f64 * UNIT + own - self.delta_told.ln() / (order - 1.0);
+        let epsilon = noisy as f64 * UNIT + self.own() - self.delta_told.ln() / (order - 1.0);
         let far = reach * width * UNIT * (1.0 + SMOOTHNESS_SLACK);
         Sanitised {
             epsilon,

@@ -100,14 +100,106 @@ fn parameters_out_of_range_are_refused() {
     }
 }
 
-/// Intervals hold the cost as often as they say, and estimates are right on average.
+/// By hand, at order 10: `α/(2z²)` for the width beside the divergence of the cost.
+#[test]
+fn both_releases_are_in_the_estimate() {
+    let cost = |parameters: &Sanitise| {
+        let release = Release::new(parameters.beta, parameters.sigma).expect("positive");
+        release.divergence(parameters.order)
+    };
+    for (width_noise, width) in [(10.0, 0.05), (1.0, 5.0), (100.0, 0.0005)] {
+        let parameters = Sanitise {
+            width_noise,
+            ..SANITISE
+        };
+        let found = parameters.told(0, 0).epsilon - 1e5_f64.ln() / 9.0 - cost(&parameters);
+        // Two roundings of a step in 2^20, twice.
+        assert!(
+            (found / width - 1.0).abs() < 1e-5 && found >= width * (1.0 - 1e-12),
+            "{found}"
+        );
+    }
+}
+
+/// All votes of nine teachers among three classes on one query, and on a second one as given.
+fn universe(second: [u64; 3]) -> Vec<[[u64; 3]; 2]> {
+    let all = (0..=9).flat_map(|a| (0..=9 - a).map(move |b| [a, b, 9 - a - b]));
+    all.map(|first| [first, second]).collect()
+}
+
+/// One teacher votes otherwise on the first query, and perhaps on the second.
+fn neighbours([first, second]: [[u64; 3]; 2]) -> Vec<[[u64; 3]; 2]> {
+    let moves = [(0, 0), (0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)];
+    let moved = |votes: [u64; 3]| {
+        let possible = moves.iter().filter(move |(from, _)| votes[*from] > 0);
+        possible.map(move |(from, to)| {
+            let mut moved = votes;
+            moved[*from] -= 1;
+            moved[*to] += 1;
+            moved
+        })
+    };
+    let all = moved(first).flat_map(|first| moved(second).map(move |second| [first, second]));
+    all.collect()
+}
+
+/// Over whole universes of votes: neighbours' widths are as far apart as the noise on them was priced for, and come close to it; what is counted twice is beyond.
+#[test]
+fn widths_of_neighbours_are_as_far_apart_as_was_priced() {
+    for (beta, order) in [(0.02, 2.0), (0.1, 2.0), (0.7, 1.2)] {
+        let sanitise = Sanitise {
+            beta,
+            order,
+            ..SANITISE
+        };
+        let terms = Terms {
+            test: Some(Test {
+                threshold: 5.0,
+                sigma: 1.0,
+            }),
+            sigma: 1.5,
+            queries: 2,
+            answers_max: 2,
+            classes: 3,
+            ..Terms::default()
+        };
+        let outcome = Outcome {
+            labels: vec![Some(0), None],
+            tested: 2,
+            sanitised: None,
+        };
+        let steps = |votes: [[u64; 3]; 2]| {
+            let votes = Votes::from_histogram(votes.as_flattened(), 3).expect("votes");
+            sanitise.steps(sanitise.sum(&terms, &votes, &outcome).sensitivity)
+        };
+        let (mut worst, mut twin) = (0, 0);
+        for second in [[5, 4, 0], [9, 0, 0]] {
+            for votes in universe(second) {
+                let here = steps(votes);
+                for there in neighbours(votes).into_iter().map(&steps) {
+                    worst = worst.max(here.abs_diff(there));
+                    twin = twin.max((2 * here).abs_diff(2 * there));
+                }
+            }
+        }
+        assert!(worst <= STEPS_APART, "{beta}: {worst}");
+        assert!(10 * worst > 9 * STEPS_APART, "{beta}: {worst}");
+        assert!(twin > STEPS_APART, "{beta}: {twin}");
+    }
+}
+
+/// Intervals hold the cost as often as they say, and are as wide as the sensitivity at these votes asks for; estimates are right on average.
 #[test]
 fn intervals_hold_the_cost() {
     let aggregation = Aggregation::new(&terms(Some(SANITISE))).expect("terms");
     let votes = Secret::new(votes());
     let mut entropy = Seeded::new(951);
-    let own = Release::new(0.02, 20.0).expect("positive").divergence(10.0);
-    let (runs, mut held, mut bias, mut spread) = (200, 0, 0.0, 0.0);
+    // What both releases cost themselves: the cost with its noise, and the width with a tenth of a Gaussian.
+    let own = Release::new(0.02, 20.0).expect("positive").divergence(10.0) + 0.05;
+    let (runs, mut held, mut bias, mut spread, mut wide) = (200, 0, 0.0, 0.0, 0.0);
+    // A quarter of what may miss is one in 40, which a normal number passes beyond 1.96. The noise on `ln S` has a standard deviation of `βz`, and `e` to it is log-normal.
+    let (reach, noise) = (1.959_964, 0.2_f64);
+    let factor = reach * 20.0 * (reach * noise + 0.5 * noise * noise).exp();
     for _ in 0..runs {
         let payment = Payment::uncharged(&aggregation, Uncharged);
         let outcome = aggregation
@@ -120,6 +212,7 @@ fn intervals_hold_the_cost() {
         let z = (told.epsilon - truth) / (20.0 * sum.sensitivity * UNIT);
         bias += z;
         spread += z * z;
+        wide += (told.high - told.epsilon) / (factor * sum.sensitivity * UNIT);
     }
     let runs = f64::from(runs);
     // Six deviations of a mean of normal numbers, and of their squares.
@@ -128,6 +221,9 @@ fn intervals_hold_the_cost() {
         (spread / runs - 1.0).abs() < 6.0 * (2.0 / runs).sqrt(),
         "{spread}"
     );
+    // Widths vary by a fifth: six deviations of their mean.
+    let error = 6.0 * (noise * noise).exp_m1().sqrt() / runs.sqrt();
+    assert!((wide / runs - 1.0).abs() < error, "{wide}");
     assert!(
         f64::from(held) >= 0.9 * runs - 6.0 * (0.09 * runs).sqrt(),
         "{held}"

@@ -1,6 +1,6 @@
 //! # Which noise and threshold to choose
 //! Parameters must not be chosen by looking at private votes: which ones do well tells about them. So [`tune`] takes votes that are public, or [`simulated`] ones, and says so in its type: they are no
-//! [`Secret`](whit_core::Secret).
+//! [`Secret`](whit_core::Secret). Whoever wants to choose by private votes pays for a [`PrivateChoice`](super::PrivateChoice).
 //!
 //! **The search.** The target epsilon, at the delta, is a `μ` (exactly, and rounded down), and `μ² = N/σ₁² + 2A/σ₂²` is spent whole: for a share of it on tests, that is `σ₁`; for a `σ₂`, that is the cap `A`,
 //! rounded down. For each threshold the votes say how many answers to expect, at most `A`, and how often the answer is the winner of the votes. Of those that agree as often as was asked,

@@ -2,78 +2,43 @@
 //! **Definition.** Of a picture with pixels of zero and more: its mass, its centre, and its slant `a = Σ v (y-ȳ)(x-x̄) / Σ v (y-ȳ)²`. The picture is moved so that its centre is in the middle, and sheared by `a`, so that
 //! what leaned stands straight; pixels in between are interpolated, and what comes from outside is zero.
 //!
+//! Moments and the map are those of `features/deskew.rs`. What differs is the rule: here each plane has its own pose, pixels weigh what they are and not what they have above the darkest, a picture may lean by two and not one, one in a single row is centred and not left, and beyond the
+//! edge is zero and not the darkest pixel. Records of both were made by their rules, so that both stay.
+//!
 //! **Privacy.** It needs none: it is a fixed public map from one picture to one picture, as `scatter.rs` is, and its outcome is a function of that picture alone.
+
+use crate::features::deskew::{Moments, Pose};
+
+/// Less than this, over all pixels, is no mass.
+const MASS_MIN: f64 = 1e-6;
+/// Less spread over rows than this, times the mass, is that of one row, which has no slant.
+const SPREAD_MIN: f64 = 1e-9;
+/// More than two pixels across for one down is no slant of a drawing.
+const SLANT_MAX: f64 = 2.0;
 
 /// Makes each plane of pictures that stand one after the other upright. A plane without mass, or with negative pixels that outweigh the others, stays as it is.
 pub(super) fn upright(pictures: &mut [f32], height: usize, width: usize) {
     let mut before = vec![0.0; height * width];
     for plane in pictures.chunks_exact_mut((height * width).max(1)) {
         before.copy_from_slice(plane);
-        let Some(pose) = Pose::of(&before, width) else {
-            continue;
-        };
-        let middle = [(width - 1) as f64 / 2.0, (height - 1) as f64 / 2.0];
-        for (y, row) in plane.chunks_exact_mut(width).enumerate() {
-            let down = y as f64 - middle[1];
-            for (x, pixel) in row.iter_mut().enumerate() {
-                let across = x as f64 - middle[0];
-                let from = [
-                    pose.centre[0] + across + pose.slant * down,
-                    pose.centre[1] + down,
-                ];
-                *pixel = between(&before, width, from) as f32;
-            }
+        if let Some(pose) = pose(&before, width) {
+            pose.upright(&before, plane, width, 0.0);
         }
     }
 }
 
-struct Pose {
-    centre: [f64; 2],
-    slant: f64,
-}
-
-impl Pose {
-    fn of(plane: &[f32], width: usize) -> Option<Self> {
-        let pixels = || {
-            let places = plane.iter().enumerate();
-            places.map(|(at, v)| {
-                let (x, y) = (at % width, at / width);
-                (f64::from(*v), x as f64, y as f64)
-            })
-        };
-        let mass: f64 = pixels().map(|(v, ..)| v).sum();
-        if mass.is_nan() || mass <= 1e-6 {
-            return None;
-        }
-        let x_mean = pixels().map(|(v, x, _)| v * x).sum::<f64>() / mass;
-        let y_mean = pixels().map(|(v, _, y)| v * y).sum::<f64>() / mass;
-        let down = |y: f64| y - y_mean;
-        let spread: f64 = pixels().map(|(v, _, y)| v * down(y) * down(y)).sum();
-        let lean: f64 = pixels().map(|(v, x, y)| v * down(y) * (x - x_mean)).sum();
-        let slant = if spread > 1e-9 { lean / spread } else { 0.0 };
-        // More than two pixels across for one down is no slant of a drawing.
-        Some(Self {
-            centre: [x_mean, y_mean],
-            slant: slant.clamp(-2.0, 2.0),
-        })
+fn pose(plane: &[f32], width: usize) -> Option<Pose> {
+    let weights: Vec<f64> = plane.iter().map(|pixel| f64::from(*pixel)).collect();
+    let moments = Moments::of(&weights, width);
+    if !moments.total.is_finite() || moments.total <= MASS_MIN {
+        return None;
     }
-}
-
-/// The picture at a place between pixels.
-fn between(plane: &[f32], width: usize, [x, y]: [f64; 2]) -> f64 {
-    let (left, top) = (x.floor(), y.floor());
-    let (right, below) = (x - left, y - top);
-    let at = |dx: f64, dy: f64| {
-        let (x, y) = (left + dx, top + dy);
-        let inside = x >= 0.0 && y >= 0.0 && x < width as f64;
-        let place = (y.max(0.0) as usize).checked_mul(width);
-        let place = place.and_then(|row| row.checked_add(x.max(0.0) as usize));
-        let pixel = place.filter(|_| inside).and_then(|at| plane.get(at));
-        pixel.map_or(0.0, |v| f64::from(*v))
-    };
-    let upper = (1.0 - right) * at(0.0, 0.0) + right * at(1.0, 0.0);
-    let lower = (1.0 - right) * at(0.0, 1.0) + right * at(1.0, 1.0);
-    (1.0 - below) * upper + below * lower
+    let has_slant = moments.upright * moments.total > SPREAD_MIN;
+    let slant = if has_slant { moments.slant() } else { 0.0 };
+    Some(Pose {
+        centre: moments.centre,
+        slant: slant.clamp(-SLANT_MAX, SLANT_MAX),
+    })
 }
 
 #[cfg(test)]

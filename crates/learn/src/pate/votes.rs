@@ -1,11 +1,13 @@
 //! Votes: for each public query, how many teachers chose each class.
 //!
+//! Votes that an ensemble of ours has cast know between which neighbours one teacher differs, by the rule that dealt examples out ([`Votes::relation`]). Those of a program or a file do not: that is vouched for.
+//!
 //! Which teacher voted how is dropped at once: nothing needs it. How many teachers there are is public: the same number votes on every query, or it is declared, and then
 //! some may abstain (their vote moves a count by one instead of two, which every bound covers).
 
 use std::path::Path;
 
-use whit_core::Secret;
+use whit_core::{Neighbours, Secret};
 use whit_mechanism::gaussian_noisy_max::VOTERS_MAX;
 
 use super::error::VotesError;
@@ -36,6 +38,7 @@ pub struct Votes {
     counts: Vec<u64>,
     classes: usize,
     teachers: u64,
+    relation: Option<Neighbours>,
 }
 
 impl Votes {
@@ -69,6 +72,7 @@ impl Votes {
                 counts: counts.to_vec(),
                 classes,
                 teachers,
+                relation: None,
             }),
             _ => Err(VotesError::NoCount { most: VOTERS_MAX }),
         }
@@ -169,6 +173,25 @@ impl Votes {
         self.teachers
     }
 
+    /// Between which neighbours one teacher differs, if an ensemble of ours has cast the votes. Public.
+    pub fn relation(&self) -> Option<Neighbours> {
+        self.relation
+    }
+
+    /// As cast by an ensemble whose rule has this relation.
+    pub(super) fn between(self, relation: Neighbours) -> Self {
+        let relation = Some(relation);
+        Self { relation, ..self }
+    }
+
+    /// Refuses to be told of under another relation than that of the rule by which examples were dealt out.
+    pub(super) fn check_relation(&self, priced: Neighbours) -> std::result::Result<(), VotesError> {
+        match self.relation {
+            Some(cast) if cast != priced => Err(VotesError::OtherRelation { cast, priced }),
+            _ => Ok(()),
+        }
+    }
+
     /// The counts of a query.
     pub fn counts(&self, query: usize) -> &[u64] {
         &self.counts[query * self.classes..(query + 1) * self.classes]
@@ -256,6 +279,36 @@ mod tests {
         assert_eq!(votes.counts(2), [0, 1, 1]);
     }
 
+    /// A Parquet file of whole numbers, row by row.
+    fn parquet(width: usize, numbers: &[i64]) -> Vec<u8> {
+        use std::sync::Arc;
+
+        use parquet::column::writer::ColumnWriter;
+        use parquet::file::writer::SerializedFileWriter;
+        use parquet::schema::parser::parse_message_type;
+
+        let columns = (0..width).map(|place| format!("required int64 c{place};"));
+        let schema = format!("message votes {{ {} }}", columns.collect::<String>());
+        let schema = Arc::new(parse_message_type(&schema).expect("a schema"));
+        let mut bytes = Vec::new();
+        let writer = SerializedFileWriter::new(&mut bytes, schema, Arc::default());
+        let mut writer = writer.expect("a writer");
+        let mut rows = writer.next_row_group().expect("a group");
+        let mut place = 0;
+        while let Some(mut column) = rows.next_column().expect("a column") {
+            let cells: Vec<i64> = numbers.iter().copied().skip(place).step_by(width).collect();
+            let ColumnWriter::Int64ColumnWriter(cells_of) = column.untyped() else {
+                panic!("integers of 64 bits")
+            };
+            cells_of.write_batch(&cells, None, None).expect("all rows");
+            column.close().expect("a column");
+            place += 1;
+        }
+        rows.close().expect("a group");
+        writer.close().expect("a file");
+        bytes
+    }
+
     #[test]
     fn files_of_all_kinds_are_read() {
         let expected = Votes::from_votes(&[0, 1, 2, 0, 1, 1], 3, 3).expect("two teachers");
@@ -299,6 +352,24 @@ mod tests {
     }
 
     #[test]
+    fn parquet_files_of_both_layouts_are_read() {
+        let expected = Votes::from_votes(&[0, 1, 2, 0, 1, 1], 3, 3).expect("two teachers");
+        let votes = parquet(3, &[0, 1, 2, 0, 1, 1]);
+        let histogram = parquet(3, &[2, 0, 0, 0, 2, 0, 0, 1, 1]);
+        for classes in [None, Some(3)] {
+            let found = read("v.parquet", &votes, Layout::Votes, classes);
+            assert_eq!(found.as_ref(), Ok(&expected));
+            let found = read("h.parquet", &histogram, Layout::Histogram, classes);
+            assert_eq!(found.as_ref(), Ok(&expected));
+        }
+        let half = &votes[votes.len() / 2..];
+        let damaged = read("v.parquet", half, Layout::Votes, None);
+        assert_eq!(damaged, Err("data_malformed".into()));
+        let negative = read("v.parquet", &parquet(2, &[0, -1]), Layout::Votes, None);
+        assert_eq!(negative, Err("votes_out_of_range".into()));
+    }
+
+    #[test]
     fn bad_input_is_refused_by_its_rule() {
         let check = |name: &str, bytes: &[u8], layout, classes, code: &str| {
             let found = read(name, bytes, layout, classes);
@@ -311,6 +382,14 @@ mod tests {
         };
         let (votes, histogram) = (Layout::Votes, Layout::Histogram);
         check("v.csv", b"a,b\n0,1\n0\n", votes, None, "data_malformed");
+        // Numbers of rows would be a query, and each label be told of the next one.
+        check(
+            "v.csv",
+            b",a,b\n0,0,1\n1,0,1\n",
+            votes,
+            None,
+            "data_malformed",
+        );
         check(
             "v.csv",
             b"a,b\n0,1\n0,7\n",

@@ -12,8 +12,10 @@ const NOISE_UNIT: f64 = 16_777_216.0;
 const OUT_OF_REACH: whit_accounting::Error = whit_accounting::Error::NoEngine {
     what: "noise beyond all scales",
 };
-/// How often calibrated noise may be raised until the price keeps the target, by a millionth each.
-const RAISES: u32 = 8;
+/// How often calibrated noise may be raised until the price keeps the target: by a millionth at first, and by twice as much each time, up to the sixteenfold. Where two engines answer for delta and
+/// for epsilon, as for samples of fixed size, the one that is asked here may be coarser.
+const RAISE: f64 = 1e-6;
+const RAISES: u32 = 24;
 /// A price this close to the target is as good as the target, and so is noise to the least that passes.
 const NEAR: f64 = 1e-5;
 /// How often less noise is tried.
@@ -42,12 +44,19 @@ pub(crate) fn calibrate(
     };
     let found = least_noise(compose, Target::new(epsilon, delta.value())?)?;
     let mut multiplier = short(found.bounds.upper());
+    let (mut fails, mut raise) = (0.0, RAISE);
     for _ in 0..RAISES {
         let price = priced(multiplier)?;
         if price.1.upper() <= epsilon {
-            return Ok((multiplier, price));
+            let best = (multiplier, price);
+            return Ok(match fails > 0.0 {
+                true => narrowed(epsilon, fails, best, priced),
+                false => best,
+            });
         }
-        multiplier = short(multiplier * (1.0 + 1e-6));
+        fails = multiplier;
+        multiplier = short(multiplier * (1.0 + raise));
+        raise *= 2.0;
     }
     let what = "noise_multiplier";
     Err(whit_accounting::Error::Unverified { what }.into())
@@ -59,10 +68,19 @@ pub(crate) fn calibrate(
 /// samplers that are priced in no time.
 pub(super) fn lower(
     epsilon: f64,
+    best: (f64, Found),
+    priced: impl Fn(f64) -> Result<Found>,
+) -> (f64, Found) {
+    narrowed(epsilon, 0.0, best, priced)
+}
+
+/// The same, where noise is known that is not enough; 0 if none is.
+fn narrowed(
+    epsilon: f64,
+    mut fails: f64,
     mut best: (f64, Found),
     priced: impl Fn(f64) -> Result<Found>,
 ) -> (f64, Found) {
-    let mut fails = 0.0;
     // Downward by growing steps at first, since what was found is hardly ever far off.
     let mut step: f64 = 1.0 / 64.0;
     for _ in 0..TRIES {

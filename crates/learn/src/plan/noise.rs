@@ -17,8 +17,8 @@ pub struct Noise {
     run: Fingerprint,
     /// The noise of the sum, over the clip norm.
     multiplier: f64,
-    /// Of the first step; an adaptive clip moves.
-    clip: ClipUnits,
+    /// For sums that are clipped to the norm of the first step (an adaptive one moves). Made once: its constants take as long as thousands of draws.
+    of_first: Box<Gaussian>,
     relation: Neighbours,
     norms_apart: Ratio,
     /// `z_s`, where numbers below the clip norm are released, too.
@@ -40,17 +40,17 @@ impl Noise {
             Some(Pair { sum, count }) => (sum, Some(count)),
             None => (multiplier, None),
         };
-        let noise = Self {
+        let (relation, norms_apart) = (parts.relation, parts.norms_apart());
+        // Whatever could be refused is refused here, and not in a step.
+        let of_first = Gaussian::of_sum(multiplier, &parts.clip, &norms_apart, relation)?;
+        Ok(Self {
             run,
             multiplier,
-            clip: parts.clip.clone(),
-            relation: parts.relation,
-            norms_apart: parts.norms_apart(),
+            of_first: Box::new(of_first),
+            relation,
+            norms_apart,
             count,
-        };
-        // Whatever could be refused is refused here, and not in a step.
-        scale(noise.multiplier, &noise.clip)?;
-        Ok(noise)
+        })
     }
 
     /// Spends one step of the plan: the sum of this batch, in units of the grid. Refused for a batch of another plan, whose event says
@@ -62,12 +62,7 @@ impl Noise {
         entropy: &mut impl Entropy,
     ) -> Result<Release<Vec<i64>>> {
         self.check(batch, None)?;
-        let (scale, distance) = self.of_sum(&self.clip)?;
-        Ok(match self.relation {
-            Neighbours::AddRemove => gaussian::<AddRemove>(scale, distance).release(sum, entropy),
-            // There are no others: the accountant has refused them.
-            _ => gaussian::<ReplaceOne>(scale, distance).release(sum, entropy),
-        }?)
+        self.of_first.release(sum, entropy)
     }
 
     /// The same on several threads.
@@ -79,7 +74,7 @@ impl Noise {
         entropy: &mut E,
     ) -> Result<Release<Vec<i64>>> {
         self.check(batch, None)?;
-        self.add(threads, self.of_sum(&self.clip)?, sum, entropy)
+        self.of_first.release_on(threads, sum, entropy)
     }
 
     /// Spends one step of a plan whose clip norm moves: the sum of gradients that were clipped to `norm`, on the grid that
@@ -97,32 +92,13 @@ impl Noise {
         let count = self.count.as_ref().ok_or(Error::Unbound)?;
         let clip = ClipUnits::new(norm)?;
         let signs = vec![2 * below.expose() - examples];
-        let of_count = (Scale::new(count.clone())?, self.norms_apart.clone());
+        let of_sum = Gaussian::of_sum(self.multiplier, &clip, &self.norms_apart, self.relation)?;
+        let scale = Scale::new(count.clone())?;
+        let of_count = Gaussian::new(scale, self.norms_apart.clone(), self.relation);
         Ok(Both {
-            sum: self.add(threads, self.of_sum(&clip)?, sum, entropy)?,
-            count: self.add(NonZeroUsize::MIN, of_count, Secret::new(signs), entropy)?,
+            sum: of_sum.release_on(threads, sum, entropy)?,
+            count: of_count.release_on(NonZeroUsize::MIN, Secret::new(signs), entropy)?,
         })
-    }
-
-    /// Scale and distance of sums that are clipped to this norm, in units of its grid.
-    fn of_sum(&self, clip: &ClipUnits) -> Result<(Scale, Ratio)> {
-        let scale = scale(self.multiplier, clip)?;
-        Ok((scale, &self.norms_apart * &clip.units))
-    }
-
-    fn add<E: Entropy<Bits: Send>>(
-        &self,
-        threads: NonZeroUsize,
-        (scale, distance): (Scale, Ratio),
-        sum: Secret<Vec<i64>>,
-        entropy: &mut E,
-    ) -> Result<Release<Vec<i64>>> {
-        Ok(match self.relation {
-            Neighbours::AddRemove => {
-                gaussian::<AddRemove>(scale, distance).release_on(threads, sum, entropy)
-            }
-            _ => gaussian::<ReplaceOne>(scale, distance).release_on(threads, sum, entropy),
-        }?)
     }
 
     /// Uses up the batch. What is compared is public: both are events.
@@ -137,6 +113,55 @@ impl Noise {
     }
 }
 
-fn gaussian<R: Relation>(scale: Scale, distance: Ratio) -> RoundedGaussian<R> {
-    RoundedGaussian::new(scale, Sensitivity::<L2, R>::new(distance))
+/// The mechanism, for one of the two relations.
+enum Gaussian {
+    AddRemove(RoundedGaussian<AddRemove>),
+    ReplaceOne(RoundedGaussian<ReplaceOne>),
+}
+
+impl Gaussian {
+    fn new(scale: Scale, distance: Ratio, relation: Neighbours) -> Self {
+        fn of<R: Relation>(scale: Scale, distance: Ratio) -> RoundedGaussian<R> {
+            RoundedGaussian::new(scale, Sensitivity::<L2, R>::new(distance))
+        }
+        match relation {
+            Neighbours::AddRemove => Self::AddRemove(of(scale, distance)),
+            // There are no others: the accountant has refused them.
+            _ => Self::ReplaceOne(of(scale, distance)),
+        }
+    }
+
+    /// For sums that are clipped to this norm, in units of its grid.
+    fn of_sum(
+        multiplier: f64,
+        clip: &ClipUnits,
+        norms_apart: &Ratio,
+        relation: Neighbours,
+    ) -> Result<Self> {
+        let scale = scale(multiplier, clip)?;
+        Ok(Self::new(scale, norms_apart * &clip.units, relation))
+    }
+
+    fn release(
+        &self,
+        sum: Secret<Vec<i64>>,
+        entropy: &mut impl Entropy,
+    ) -> Result<Release<Vec<i64>>> {
+        Ok(match self {
+            Self::AddRemove(noise) => noise.release(sum, entropy),
+            Self::ReplaceOne(noise) => noise.release(sum, entropy),
+        }?)
+    }
+
+    fn release_on<E: Entropy<Bits: Send>>(
+        &self,
+        threads: NonZeroUsize,
+        sum: Secret<Vec<i64>>,
+        entropy: &mut E,
+    ) -> Result<Release<Vec<i64>>> {
+        Ok(match self {
+            Self::AddRemove(noise) => noise.release_on(threads, sum, entropy),
+            Self::ReplaceOne(noise) => noise.release_on(threads, sum, entropy),
+        }?)
+    }
 }

@@ -14,31 +14,45 @@ const STRIDE: f64 = 8.0;
 /// Noise is rounded up to multiples of `2^-16`: short numbers, for next to no noise.
 const NOISE_UNIT: f64 = 65_536.0;
 
+/// How often noise that has no price at all is raised before any has passed, each time to its double.
+const RAISES: usize = 6;
+
 /// Noise whose price was seen to keep the target, from a `start` that may be too little. Between noise that fails and noise that passes the next is
-/// found by the chord in logarithms, as epsilon is nearly a power of the noise.
+/// found by the chord in logarithms, as epsilon is nearly a power of the noise. Noise without a price fails: a pad may be enough for the noise of several runs and too short
+/// for that of one. Why it has none is told only if nothing has passed.
 pub(super) fn least<T>(
     target: f64,
     start: f64,
     priced: impl Fn(f64) -> Result<(T, Event, Bracket)>,
 ) -> Result<(f64, (T, Event, Bracket))> {
     let aim = target * (1.0 - 0.5 * CLOSE);
-    // Noise and the epsilon that it has.
+    // Noise and the epsilon that it has, which is none where there is no price.
     let mut fails: Option<(f64, f64)> = None;
     let mut passes: Option<(f64, f64)> = None;
     let mut best = None;
+    let mut unpriced = Vec::new();
     let mut next = short(start);
     for _ in 0..PRICES {
-        let found = priced(next)?;
-        let epsilon = found.2.upper();
-        let close = epsilon >= target * (1.0 - CLOSE);
-        if epsilon <= target {
-            passes = Some((next, epsilon));
-            best = Some((next, found));
-            if close {
-                break;
+        let epsilon = match priced(next) {
+            Ok(found) => {
+                let epsilon = found.2.upper();
+                if epsilon <= target {
+                    passes = Some((next, epsilon));
+                    best = Some((next, found));
+                }
+                epsilon
             }
-        } else {
+            Err(error) => {
+                unpriced.push(error);
+                f64::INFINITY
+            }
+        };
+        if epsilon > target {
             fails = Some((next, epsilon));
+        }
+        let close = (target * (1.0 - CLOSE)..=target).contains(&epsilon);
+        if close || (best.is_none() && unpriced.len() > RAISES) {
+            break;
         }
         next = short(match (fails, passes) {
             (Some(low), Some(high)) => {
@@ -54,6 +68,7 @@ pub(super) fn least<T>(
                     false => (low.0 * high.0).sqrt(),
                 }
             }
+            _ if epsilon.is_infinite() => 2.0 * next,
             // Epsilon falls about as one over the noise, or faster.
             _ => next * (epsilon / aim).clamp(1.0 / STRIDE, STRIDE),
         });
@@ -63,7 +78,8 @@ pub(super) fn least<T>(
         }
     }
     let what = "noise_multiplier";
-    best.ok_or(whit_accounting::Error::Unverified { what }.into())
+    let unverified = || whit_accounting::Error::Unverified { what }.into();
+    best.ok_or_else(|| unpriced.into_iter().next().unwrap_or_else(unverified))
 }
 
 fn short(noise: f64) -> f64 {

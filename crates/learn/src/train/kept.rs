@@ -68,7 +68,9 @@ impl Trainer {
         trainer.kept = Some(Kept {
             place,
             checkpoint,
-            interval: (interval.get() as u64).next_multiple_of(plan.epoch()),
+            interval: (interval.get() as u64)
+                .min(plan.steps())
+                .next_multiple_of(plan.epoch()),
             granted: 0,
             fresh: 0,
         });
@@ -103,6 +105,36 @@ impl Trainer {
     pub fn steps_kept(&self) -> u64 {
         match &self.kept {
             Some(kept) => kept.checkpoint.steps_kept() + kept.fresh,
+            None => self.taken(),
+        }
+    }
+
+    /// Writes what was done, and gives back the steps that were counted and not taken, but for those of an epoch that was begun: whoever stops now and goes on later has lost
+    /// nothing, or what was left of that epoch. The run may go on at once, too: the next step is counted anew.
+    pub fn pause(&mut self) -> Result<()> {
+        let epoch = self.plan.epoch();
+        let Some(mut kept) = self.kept.take() else {
+            return Ok(());
+        };
+        if kept.fresh > 0 {
+            self.save(&mut kept.checkpoint);
+            kept.checkpoint.done(std::mem::take(&mut kept.fresh));
+        }
+        let Kept {
+            place,
+            checkpoint,
+            granted,
+            ..
+        } = &mut kept;
+        let written = place.give_back(checkpoint, granted, epoch);
+        self.kept = Some(kept);
+        Ok(written?)
+    }
+
+    /// How many steps are spent, those included that were counted beforehand.
+    pub fn steps_begun(&self) -> u64 {
+        match &self.kept {
+            Some(kept) => kept.checkpoint.steps_begun(),
             None => self.taken(),
         }
     }

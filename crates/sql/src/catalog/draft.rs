@@ -6,7 +6,7 @@ use crate::error::{Result, catalog};
 
 /// A commented `whit.toml` for CSV files, each given by its path and the columns of its header. No cell is looked at: what a
 /// column holds and what may be public is the owner's to say.
-pub fn draft(dataset: &str, files: &[(String, Vec<String>)]) -> Result<String> {
+pub fn draft(dataset: &str, files: &[(String, Vec<String>)], unit: Option<&str>) -> Result<String> {
     let mut text = String::new();
     let mut names: Vec<String> = Vec::new();
     let _ = write!(
@@ -44,19 +44,25 @@ pub fn draft(dataset: &str, files: &[(String, Vec<String>)]) -> Result<String> {
         if names.contains(&name) || name.is_empty() {
             name = format!("{name}_{}", names.len());
         }
-        let Some(first) = columns.first() else {
+        if columns.is_empty() {
             return Err(catalog(
                 "no_header",
                 format!("{path} has no header line"),
                 "give a CSV file whose first line names its columns",
             ));
+        }
+        let source = quoted(path);
+        // Whom to protect is nothing to guess: a table without a unit passes no check.
+        let unit = match unit.filter(|unit| columns.iter().any(|column| column == unit)) {
+            Some(unit) => format!("unit = {}           #", quoted(unit)),
+            None => "# unit = \"COLUMN\"         # SAY THIS, or whit check refuses the table:"
+                .to_owned(),
         };
-        let (source, unit) = (quoted(path), quoted(first));
         let _ = write!(
             text,
             "\n[table.{name}]\n\
              source = {source}\n\
-             unit = {unit}           # CHECK THIS: the column that says whose row it is; all rows of one unit are protected together\n\
+             {unit} the column that says whose row it is; all rows of one unit are protected together\n\
              # public = true           # instead of unit: nothing in this file is private\n\
              # rows_per_unit = 100     # at most so many rows of one unit are used\n\
              [table.{name}.column]      # a column that is not listed is text\n"
@@ -114,7 +120,9 @@ mod tests {
             "é\u{301}",
         ] {
             let files = [("a.csv".to_owned(), vec![name.to_owned(), "x".to_owned()])];
-            let text = draft(name, &files).expect("a draft").replace("# \"", "\"");
+            let text = draft(name, &files, Some(name))
+                .expect("a draft")
+                .replace("# \"", "\"");
             let catalog = Catalog::parse(&text).expect(name);
             assert_eq!(catalog.dataset(), name);
         }

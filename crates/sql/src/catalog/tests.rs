@@ -171,7 +171,14 @@ fn a_draft_is_a_catalog_of_its_own() {
         ),
         ("b/users_1.csv".to_owned(), columns(&["x"])),
     ];
-    let text = draft("shop", &files).expect("headers");
+    // Whose the rows are is nothing to guess.
+    let unsaid = draft("shop", &files, None).expect("headers");
+    let refused = Catalog::parse(&unsaid).expect_err("no unit");
+    assert_eq!(refused.code(), "no_unit");
+    let half = draft("shop", &files, Some("id")).expect("headers");
+    assert!(Catalog::parse(&half).is_err(), "the other table has none");
+    let text = half.replace("# public = true ", "public = true ");
+    let text = text.replacen("public = true ", "# public = true ", 1);
     let catalog = Catalog::parse(&text).expect("valid");
     assert_eq!(
         catalog
@@ -185,5 +192,5 @@ fn a_draft_is_a_catalog_of_its_own() {
         .replace("# \"birth year\"", "\"birth year\"")
         .replace("# plan", "plan");
     assert!(Catalog::parse(&uncommented).is_ok(), "{uncommented}");
-    assert!(draft("shop", &[("a.csv".into(), vec![])]).is_err());
+    assert!(draft("shop", &[("a.csv".into(), vec![])], None).is_err());
 }

@@ -133,6 +133,13 @@ pub enum Error {
         /// Where it is kept.
         path: std::path::PathBuf,
     },
+    /// Votes as they are, kept for somebody who is charged for what noise leaves of them.
+    #[cfg(feature = "learn")]
+    #[error("votes as they are belong to the owner, and {analyst} is charged as an analyst")]
+    VotesKept {
+        /// Who asks.
+        analyst: String,
+    },
     /// What somebody below says, and what would pass here.
     #[error("{error}")]
     Advised {
@@ -351,6 +358,8 @@ impl Fault for Error {
             (None, Self::NoDelta { .. }) => "budget_without_delta",
             #[cfg(feature = "learn")]
             (None, Self::OtherRun { .. }) => "other_run",
+            #[cfg(feature = "learn")]
+            (None, Self::VotesKept { .. }) => "owner_and_analyst",
             (None, _) => "stored_answer_unreadable",
         }
     }
@@ -396,6 +405,11 @@ impl Fault for Error {
             #[cfg(feature = "learn")]
             (None, Self::OtherRun { .. }) => {
                 "go on with the catalog, ledger and analyst that it was begun with, or give another folder".into()
+            }
+            #[cfg(feature = "learn")]
+            (None, Self::VotesKept { .. }) => {
+                "let votes be removed once labels are kept, or ask as the owner, without an analyst"
+                    .into()
             }
             (None, Self::NoColumn { .. }) => "compare with the first line of its file".into(),
             (None, Self::NoTable { .. }) => "name one that has a unit in the catalog".into(),

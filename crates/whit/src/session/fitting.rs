@@ -12,7 +12,7 @@ use serde::Serialize;
 use whit_accounting::reserve::{Account, Filter, Standing};
 use whit_core::{Bits, Delta, Entropy, Event};
 use whit_learn::classical::{AnyModel, AnyPlan, Classical, FitRecipe, FitSummary};
-use whit_learn::data::{Audience, load_private, survey};
+use whit_learn::data::{Audience, Classes, Inputs, inputs, load_surveyed};
 use whit_learn::{Payer, Payment, Priced};
 use whit_ledger::Key;
 use whit_mechanism::Release;
@@ -42,6 +42,8 @@ pub struct Fitted {
     pub model: Release<AnyModel>,
     /// As ordered, with the unit that the catalog protects.
     pub recipe: FitRecipe,
+    /// What the model takes, by the public part of the file.
+    pub inputs: Inputs,
     /// The plan that was paid for.
     pub plan: AnyPlan,
     /// Who has paid.
@@ -73,6 +75,7 @@ struct Terms<'a> {
 struct Protected {
     account: Account,
     recipe: FitRecipe,
+    inputs: Inputs,
     plan: AnyPlan,
 }
 
@@ -82,6 +85,7 @@ impl Session {
         let Protected {
             account,
             recipe,
+            inputs,
             plan,
         } = protected(&self.catalog, &self.tables, &self.folder, order)?;
         self.ledger.running()?;
@@ -108,7 +112,7 @@ impl Session {
         let promise = serde_json::to_string(&promise).expect("plain data");
         let settled = self.ledger.settle(redeemed, &promise);
         let receipt = settled.map_err(Error::Unsettled)?.to_string();
-        let data = load_private(&recipe.data, order.folder, Audience::Anyone);
+        let data = load_surveyed(&recipe.data, order.folder, Audience::Anyone, &inputs);
         let model = data
             .map_err(whit_learn::Error::from)
             .and_then(|data| plan.on(&data)?.release(payment, entropy));
@@ -116,6 +120,7 @@ impl Session {
         Ok(Fitted {
             model,
             recipe,
+            inputs,
             plan,
             payer,
             charge,
@@ -175,14 +180,20 @@ fn protected(
     order: &FitOrder<'_>,
 ) -> Result<Protected> {
     let account = account(catalog, order.analyst)?;
-    let mut recipe = order.recipe.clone();
+    // Doors read recipes as they are meant, and others may not have.
+    let mut recipe = order.recipe.clone().read_as_meant();
     let given = (order.table, order.folder);
     recipe.data = protect_data(catalog, tables, folder, given, recipe.data)?;
-    let shape = survey(&recipe.data, order.folder).map_err(|error| unfit(order.table, error))?;
-    let plan = recipe.plan(Some(shape.iter().product()))?;
+    let inputs = inputs(&recipe.data, order.folder).map_err(|error| unfit(order.table, error))?;
+    let width = inputs.shape.iter().product();
+    let plan = recipe.plan(Some(width))?;
+    // A fit would refuse these data when all is paid.
+    let classes = recipe.data.classes.as_ref().map(Classes::count);
+    plan.takes().check(width, classes)?;
     Ok(Protected {
         account,
         recipe,
+        inputs,
         plan,
     })
 }
@@ -206,4 +217,77 @@ fn key(words: &[u8; 32], id: &str, account: &Account) -> Key {
         text += &format!(" {} {name}", name.len());
     }
     Key::new(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "files of the tests' own")]
+
+    use whit_core::Fault;
+    use whit_testkit::Seeded;
+
+    use super::*;
+
+    const CATALOG: &str = "[dataset]\nid = 'points'\n[budget]\nepsilon = 64.0\ndelta = 1e-4\n\
+                           [table.points]\nsource = 'points.csv'\nunit = 'who'\nrows_per_unit = 1\n";
+    const DATA: &str = "[data]\npath = 'points.csv'\nlabel = 'side'\ncolumns = ['x', 'hue']\n";
+    const HUE: &str = "[data.categories]\nhue = ['red', 'green', 'blue']\n";
+    const REST: &str = "[bounds]\nx = [-1, 1]\n[plan]\nepsilon = 4.0\ndelta = 1e-6\n";
+
+    /// What comes of a recipe that nobody has read as it is meant, and what is left.
+    fn fitted(data: &str, rest: &str) -> (Result<Fitted>, f64) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut points = String::from("who,x,hue,side\n");
+        for row in 0..60 {
+            let (x, hue) = (row % 7 - 3, ["red", "green", "blue"][row as usize % 3]);
+            points += &format!("p{row},0.{},{hue},{}\n", row % 9, i32::from(x > 0));
+        }
+        std::fs::write(folder.path().join("points.csv"), points).expect("writable");
+        let recipe: FitRecipe = toml::from_str(&format!("{data}{rest}")).expect("a recipe");
+        let catalog = Catalog::parse(CATALOG).expect("a catalog");
+        let ledger = folder.path().join("whit.ledger");
+        let session = Session::open(catalog, folder.path(), &ledger).expect("opens");
+        let order = FitOrder {
+            table: "points",
+            recipe: &recipe,
+            analyst: None,
+            folder: folder.path(),
+        };
+        let made = session.fit(&order, &mut Seeded::new(11));
+        let left = session.budget(None).expect("there is a cap").dataset;
+        (made, left.epsilon)
+    }
+
+    /// Categories of models with bins were read as one feature for each, and a fit that was paid for was refused.
+    #[test]
+    fn a_recipe_means_the_same_whoever_has_read_it() {
+        let data = format!("{DATA}classes = 2\n{HUE}");
+        for model in [
+            "kind = 'naive_bayes'",
+            "kind = 'forest'\ntrees = 1\ndepth = 1\nbins = 2",
+            "kind = 'boosted_stumps'\nepochs = 1\nbins = 2",
+            "kind = 'minima_perturbation'",
+        ] {
+            let (made, left) = fitted(&data, &format!("{REST}[model]\n{model}\n"));
+            let made = made.map_err(|error| error.to_string());
+            let model_made = made.map(|made| made.plan.takes().features);
+            let features = if model.contains("bayes") { 4 } else { 2 };
+            assert_eq!(model_made, Ok(features), "{model}");
+            assert!(left < 64.0);
+        }
+    }
+
+    #[test]
+    fn a_fit_that_cannot_be_is_not_paid_for() {
+        let line = "[model]\nkind = 'linear_regression'\n";
+        let rest = format!("{}{line}", REST.replace("x =", "side = [0, 1]\nx ="));
+        let (made, left) = fitted(&format!("{DATA}classes = 2\n{HUE}"), &rest);
+        let refused = made.err().expect("classes are no numbers");
+        assert_eq!(refused.code(), "plan_field_unused");
+        // What is left is rounded down, and the fit would have taken much more than that.
+        assert!(left > 63.99, "{left}");
+        assert!(refused.suggestion().contains("classes"), "{refused}");
+        let (made, left) = fitted(&format!("{DATA}{HUE}"), &rest);
+        assert!(made.is_ok() && left < 64.0);
+    }
 }

@@ -5,17 +5,25 @@
 //! A plan that deals examples out by their place has no price here, and is refused.
 //!
 //! **In which order**, as for [training runs](Session::train): what can be refused for what is public is refused, and with it what the budget has no room for; the folder is tried; the charge is kept; it is settled with what is promised; the folder is begun, which uses the
-//! permit up; rows are read; teachers are trained, and their votes wait in the folder; the one aggregation is counted there, and then run. A run that stops goes on from there and pays nothing. Labels that were told are told again, and no row is read.
+//! permit up; rows are read; teachers are trained, and their votes wait in the folder; the one aggregation is counted there, and then run. A run that stops goes on from there and pays nothing. Labels that were told are told again, and no row is read; votes
+//! are removed once labels are kept. A folder that was begun with other public examples is refused: its labels are of those.
+//!
+//! **What is the owner's.** An analyst is charged for what noise leaves. Votes as they are, what a run cost at them, and how fast teachers come are the owner's: a run that an analyst asks for keeps no votes, does not count what they cost, and tells nobody how far it is.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use serde::Serialize;
 use whit_accounting::reserve::{Account, Filter};
 use whit_core::{Bits, Delta, Entropy, Event, Neighbours, Secret};
 use whit_learn::Payment;
-use whit_learn::checkpoint::{Place, Run};
-use whit_learn::data::{Audience, load_private, survey};
-use whit_learn::pate::{Accounting, Aggregation, EnsembleRecipe, Outcome, Owner, Room, owner};
+use whit_learn::checkpoint::{CheckpointError, Place, Run};
+use whit_learn::data::{Audience, Inputs, inputs, load_surveyed};
+use whit_learn::pate::ballots::Afterwards;
+use whit_learn::pate::recipe::RESULTS;
+use whit_learn::pate::{
+    Accounting, Aggregation, EnsembleRecipe, Outcome, Owner, Room, VotesError, owner,
+};
 use whit_sql::{Catalog, Tables};
 
 use super::rehearsal::opening;
@@ -35,6 +43,8 @@ pub struct TeachOrder<'a> {
     pub analyst: Option<&'a str>,
     /// The folder that the recipe's paths are relative to.
     pub folder: &'a Path,
+    /// What becomes of the teachers' votes, as they are, once labels are kept.
+    pub votes: Afterwards,
 }
 
 /// What teachers have told.
@@ -42,7 +52,7 @@ pub struct TeachOrder<'a> {
 pub struct Taught {
     /// Labels.
     pub outcome: Outcome,
-    /// What it cost at these votes: the owner's, and there only if teachers voted now.
+    /// What it cost at these votes: there only if teachers voted now, and no analyst asked.
     pub owner: Option<Secret<Owner>>,
     /// As ordered, with the unit that the catalog protects.
     pub recipe: EnsembleRecipe,
@@ -83,7 +93,7 @@ struct Protected {
 }
 
 impl Session {
-    /// Pays for an ensemble, trains it and tells what its votes tell, or goes on with one that was paid for. `after` hears how many teachers have voted, which is for the owner.
+    /// Pays for an ensemble, trains it and tells what its votes tell, or goes on with one that was paid for. `after` hears how many teachers have voted, unless an analyst asks: how fast they come tells how large their parts are.
     pub fn teach(
         &self,
         order: &TeachOrder<'_>,
@@ -99,36 +109,42 @@ impl Session {
             aggregation,
             delta,
         } = protected;
-        fits_room(order, &recipe, room)?;
+        let inputs = fits_room(order, &recipe, room)?;
         let standings = self.ledger.standings(&account)?;
         let priced = (&aggregation, delta);
         let (event, charge) = cover_at(&self.catalog, &self.filter, priced, &standings)?;
         let run = recipe.run(&aggregation);
-        Place::is_own(desk.out, &run).map_err(whit_learn::Error::from)?;
-        let begun = match Place::is_begun(desk.out, &run) {
-            true => self.paid_before(&run, &account, desk)?,
+        Place::is_own_with(desk.out, &run, &RESULTS).map_err(whit_learn::Error::from)?;
+        let mut begun = match Place::is_begun(desk.out, &run) {
+            true => self.paid_before(&run, &account, desk).map_err(of_labels)?,
             false => {
                 let paid = (&recipe, &aggregation, &event);
-                self.pay_teachers(paid, &run, &account, desk, entropy)?
+                let begun = (&run, room.fingerprint());
+                self.pay_teachers(paid, begun, &account, desk, entropy)?
             }
         };
-        let place = &begun.place;
-        let told = aggregation.told_in(place)?.0;
+        let place = &mut begun.place;
+        let public = room.fingerprint();
+        let told = aggregation.told_in(place, public)?.0;
         let (outcome, owner) = match told {
             Some(outcome) => (outcome, None),
             None => {
-                let data = load_private(&recipe.data, order.folder, Audience::Anyone);
-                let told = data.map_err(whit_learn::Error::from).and_then(|data| {
-                    let out = Some(desk.out);
-                    let votes = recipe.votes(room, &data, out, desk.threads, after)?;
-                    let outcome = aggregation.run_in(place, &votes, entropy)?;
-                    let accounting = Accounting::Realised;
-                    let seen = owner::owner(aggregation.terms(), &votes, &outcome, accounting);
-                    Ok((outcome, Some(seen)))
-                });
-                self.trained_or_suspend(begun.sequence, told)?
+                let is_owner = order.analyst.is_none();
+                let after: &(dyn Fn(usize) + Sync) = if is_owner { after } else { &|_| {} };
+                let votes = self.cast_or_suspend(begun.sequence, || {
+                    let data =
+                        load_surveyed(&recipe.data, order.folder, Audience::Anyone, &inputs)?;
+                    recipe.votes(room, &data, Some(desk.out), desk.threads, after)
+                })?;
+                let outcome = aggregation.run_in(place, public, &votes, entropy)?;
+                let terms = aggregation.terms();
+                let seen = || owner::owner(terms, &votes, &outcome, Accounting::Realised);
+                let seen = is_owner.then(seen);
+                (outcome, seen)
             }
         };
+        let settled = order.votes.settle(desk.out, &run);
+        settled.map_err(whit_learn::Error::from)?;
         Ok(Taught {
             outcome,
             owner,
@@ -144,11 +160,27 @@ impl Session {
         })
     }
 
+    /// Whatever keeps teachers from voting may be in the rows that they learn from: that it failed is a bit about them that nobody has paid for, and a panic is one like an error. The aggregation was not counted yet, so the run
+    /// goes on from its folder once the owner has looked into it, and pays nothing.
+    fn cast_or_suspend<T>(
+        &self,
+        charged: u64,
+        cast: impl FnOnce() -> whit_learn::Result<T>,
+    ) -> Result<T> {
+        // What was half done by a panic is never seen again: votes are kept whole, or not.
+        let cast = catch_unwind(AssertUnwindSafe(cast));
+        let cast = cast.unwrap_or_else(|_| Err(VotesError::Uncast.into()));
+        if cast.is_err() {
+            self.ledger.suspend(charged)?;
+        }
+        Ok(cast?)
+    }
+
     /// Charges the aggregation, settles that with what it promises, and begins the folder.
     fn pay_teachers(
         &self,
         (recipe, aggregation, event): (&EnsembleRecipe, &Aggregation, &Event),
-        run: &Run,
+        (run, public): (&Run, &[u8; 32]),
         account: &Account,
         desk: &Desk<'_>,
         entropy: &mut impl Entropy,
@@ -157,7 +189,7 @@ impl Session {
         let standings = self.ledger.standings(account)?;
         fits(&self.filter, event, account, standings)?;
         let labels = usize::try_from(aggregation.terms().queries).unwrap_or(usize::MAX);
-        let place = tried(desk, run, labels)?;
+        let place = tried(desk, run, labels.saturating_add(public.len()))?;
         let mut bits = entropy.open().map_err(whit_learn::Error::from)?;
         let id = format!("{:016x}{:016x}", bits.word(), bits.word());
         drop(bits);
@@ -178,7 +210,7 @@ impl Session {
         let promise = serde_json::to_string(&promise).expect("plain data");
         let settled = self.ledger.settle(redeemed, &promise);
         let receipt = settled.map_err(Error::Unsettled)?;
-        place.start(payment, Vec::new())?;
+        aggregation.start_in(&place, payment, public)?;
         Ok(Begun {
             place,
             sequence,
@@ -238,7 +270,7 @@ pub fn rehearse_teaching(
         let path = desk.out.to_owned();
         return Err(Error::OtherRun { path });
     }
-    Place::is_own(desk.out, &run).map_err(whit_learn::Error::from)?;
+    Place::is_own_with(desk.out, &run, &RESULTS).map_err(whit_learn::Error::from)?;
     fits(&filter, &event, &protected.account, standings)?;
     Ok(Place::rehearse(desk.out).map_err(whit_learn::Error::from)?)
 }
@@ -251,6 +283,11 @@ fn protected(
     order: &TeachOrder<'_>,
 ) -> Result<Protected> {
     let account = account(catalog, order.analyst)?;
+    if let (Some(analyst), Afterwards::Keep) = (order.analyst, order.votes) {
+        return Err(Error::VotesKept {
+            analyst: analyst.to_owned(),
+        });
+    }
     let mut recipe = order.recipe.clone();
     let given = (order.table, order.folder);
     recipe.data = protect_data(catalog, tables, folder, given, recipe.data)?;
@@ -271,8 +308,22 @@ fn protected(
     })
 }
 
-/// Private examples have the shape of the public ones, by their header alone.
-fn fits_room(order: &TeachOrder<'_>, recipe: &EnsembleRecipe, room: &Room) -> Result<()> {
-    let shape = survey(&recipe.data, order.folder).map_err(|error| unfit(order.table, error))?;
-    Ok(room.check(&shape)?)
+/// What is lost of a run of labels has no steps.
+fn of_labels(error: Error) -> Error {
+    match error {
+        Error::Learn(whit_learn::Error::Checkpoint(CheckpointError::Lost { path })) => {
+            whit_learn::Error::from(CheckpointError::LabelsLost { path }).into()
+        }
+        other => other,
+    }
 }
+
+/// Private examples have the shape of the public ones, by their header alone.
+fn fits_room(order: &TeachOrder<'_>, recipe: &EnsembleRecipe, room: &Room) -> Result<Inputs> {
+    let inputs = inputs(&recipe.data, order.folder).map_err(|error| unfit(order.table, error))?;
+    room.check(&inputs.shape)?;
+    Ok(inputs)
+}
+
+#[cfg(test)]
+mod tests;

@@ -30,7 +30,7 @@ use serde::Serialize;
 use whit_accounting::reserve::Account;
 use whit_core::{Bits, Entropy, Event};
 use whit_learn::checkpoint::{CheckpointError, Place, Run};
-use whit_learn::data::{Audience, DataError, load_private, survey};
+use whit_learn::data::{Audience, DataError, Inputs, inputs, load_surveyed};
 use whit_learn::model::Architecture;
 use whit_learn::{Payer, Payment, Plan, Recipe, Trainer};
 use whit_ledger::{Found, Key};
@@ -81,6 +81,8 @@ pub struct Course {
     pub architecture: Architecture,
     /// As ordered, with the unit that the catalog protects.
     pub recipe: Recipe,
+    /// What the model takes, by the public part of the file.
+    pub inputs: Inputs,
     /// What was charged just now: nothing, if the run was paid for before.
     pub charge: Charge,
     /// What is left at every level.
@@ -126,7 +128,7 @@ impl Session {
         let recipe = self.protect_examples(order)?;
         let standings = self.ledger.standings(&account)?;
         let (event, charge) = cover(&self.catalog, &self.filter, order.plan, &standings)?;
-        let architecture = check(order, &recipe)?;
+        let (architecture, inputs) = check(order, &recipe)?;
         let run = recipe.run(order.plan);
         Place::is_own(desk.out, &run).map_err(whit_learn::Error::from)?;
         let begun = match Place::is_begun(desk.out, &run) {
@@ -137,7 +139,7 @@ impl Session {
                 self.pay(paid, (&run, initial), &account, desk, entropy)?
             }
         };
-        let data = load_private(&recipe.data, order.folder, Audience::Anyone);
+        let data = load_surveyed(&recipe.data, order.folder, Audience::Anyone, &inputs);
         let trainer = data.map_err(whit_learn::Error::from).and_then(|data| {
             recipe.trainer_kept(order.plan, data, desk.threads, begun.place, desk.interval)
         });
@@ -146,6 +148,7 @@ impl Session {
             trainer,
             architecture,
             recipe,
+            inputs,
             charge: if begun.resumed {
                 charge.nothing()
             } else {
@@ -249,7 +252,8 @@ impl Session {
         })
     }
 
-    /// As for statements: that rows could not be read is a bit about them that nobody has paid for.
+    /// As for statements: that rows could not be read is a bit about them that nobody has paid for. Public examples, by which a search is judged, are read before, and there may be any number of them: neither
+    /// error is about those.
     pub(super) fn trained_or_suspend<T>(
         &self,
         charged: u64,
@@ -263,11 +267,11 @@ impl Session {
     }
 }
 
-/// Refuses what can be refused by what is public about the data, and gives the network.
-fn check<P: Planned>(order: &Order<'_, P>, recipe: &Recipe) -> Result<Architecture> {
-    let shape = survey(&recipe.data, order.folder);
-    let shape = shape.map_err(|error| unfit(order.table, error))?;
-    Ok(order.plan.check(recipe, &shape)?)
+/// Refuses what can be refused by what is public about the data, and gives the network and what it takes.
+fn check<P: Planned>(order: &Order<'_, P>, recipe: &Recipe) -> Result<(Architecture, Inputs)> {
+    let inputs = inputs(&recipe.data, order.folder);
+    let inputs = inputs.map_err(|error| unfit(order.table, error))?;
+    Ok((order.plan.check(recipe, &inputs.shape)?, inputs))
 }
 
 /// The folder of a run that is to be paid for, made if it is not there. What cannot be written is noticed here, and leaves nothing.

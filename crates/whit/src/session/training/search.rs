@@ -3,7 +3,7 @@
 
 use whit_core::Entropy;
 use whit_learn::checkpoint::Place;
-use whit_learn::data::{Audience, Dataset, load_private};
+use whit_learn::data::{Audience, Dataset, Inputs, load_surveyed};
 use whit_learn::model::Architecture;
 use whit_learn::{Chosen, Payer, Recipe, SearchPlan};
 
@@ -19,6 +19,8 @@ pub struct Sought {
     pub architecture: Architecture,
     /// As ordered, with the unit that the catalog protects.
     pub recipe: Recipe,
+    /// What the model takes, by the public part of the file.
+    pub inputs: Inputs,
     /// Who has paid.
     pub payer: Payer,
     /// What was charged just now: nothing, if the search was paid for before.
@@ -45,10 +47,10 @@ impl Session {
         let recipe = self.protect_examples(order)?;
         let standings = self.ledger.standings(&account)?;
         let (event, charge) = cover(&self.catalog, &self.filter, order.plan, &standings)?;
-        let architecture = check(order, &recipe)?;
+        let (architecture, inputs) = check(order, &recipe)?;
         let run = order.plan.run(&recipe);
         Place::is_own(desk.out, &run).map_err(whit_learn::Error::from)?;
-        let begun = match Place::is_begun(desk.out, &run) {
+        let mut begun = match Place::is_begun(desk.out, &run) {
             true => self.paid_before(&run, &account, desk)?,
             false => {
                 let initial = recipe.initial(&architecture);
@@ -56,13 +58,13 @@ impl Session {
                 self.pay(paid, (&run, initial), &account, desk, entropy)?
             }
         };
-        let place = &begun.place;
+        let place = &mut begun.place;
         let kept = place.load().map_err(whit_learn::Error::from)?;
         let payer = kept.map_or(Payer::Nobody, |kept| kept.payer().clone());
         let chosen = match order.plan.found_in(place)? {
             Some(found) => found,
             None => {
-                let data = load_private(&recipe.data, order.folder, Audience::Anyone);
+                let data = load_surveyed(&recipe.data, order.folder, Audience::Anyone, &inputs);
                 let chosen = data.map_err(whit_learn::Error::from).and_then(|data| {
                     let threads = desk.threads;
                     order
@@ -76,6 +78,7 @@ impl Session {
             chosen,
             architecture,
             recipe,
+            inputs,
             payer,
             charge: match begun.resumed {
                 true => charge.nothing(),
