@@ -146,8 +146,8 @@ pub(crate) const ADULT: Ensembles = Ensembles {
     title: "Adult: students of 250 teachers",
     folder: "adult",
     files: &["adult.data.gz", "adult.test.gz"],
-    sources: "Papernot et al. 2018, table 1: 83.7 % with 524 answers at a data-dependent epsilon of 1.90, delta 1e-5. Threshold, noise and the number of queries are theirs. \
-              Columns, learners and scaling are ours, searched for on the first 8,281 rows of the test file and their labels alone; record/pate-models.md lists it.",
+    sources: "Papernot et al. 2018, table 1: 83.7 % with 524 answers at a data-dependent epsilon of 1.90, delta 1e-5. Threshold, noise and the number of queries are theirs; at most 460 answers are ours, \
+              since 524 cost 1.89 on average over nine ensembles of three runs, and 1.91 over those of the last. Columns, learners and scaling are ours, searched for on the first 8,281 rows of the test file and their labels alone; record/pate-models.md lists it.",
     plan: r#"
 [data]
 path = "adult.data.gz"
@@ -173,7 +173,7 @@ threshold = 300
 sigma1 = 200
 sigma2 = 40
 queries = 1500
-answers_max = 524
+answers_max = 460
 delta = 1e-5
 sanitise = { order = 12, beta = 0.03, sigma = 15 }
 
@@ -519,7 +519,7 @@ mod tests {
     #[test]
     fn plans_are_those_of_the_paper() {
         for (experiment, queries, answers, teachers) in
-            [(&MNIST, 640, 286, 250), (&ADULT, 1500, 524, 250)]
+            [(&MNIST, 640, 286, 250), (&ADULT, 1500, 460, 250)]
         {
             let recipe = experiment.recipe(2).expect("a plan");
             let aggregation = recipe.aggregation().expect("a price");
