@@ -27,6 +27,7 @@ mod pate_aggregate;
 mod pate_choice;
 mod pate_plan;
 mod pate_plot;
+mod pate_quote;
 mod pate_result;
 mod pate_train;
 mod place;
@@ -175,15 +176,27 @@ fn main() -> ExitCode {
     // Cases and their answers are JSON, whatever the format of the rest.
     let cases = |argument: &OsString| argument.to_string_lossy().starts_with("--json");
     let for_programs = format == Format::Json || arguments.iter().any(cases);
-    let (mut unanswered, mut violated, mut ended_by) = (false, false, None);
-    let mut outcome =
-        outcome::guard(|| run(arguments, &mut unanswered, &mut violated, &mut ended_by));
+    let mut beside = Beside::default();
+    let mut outcome = outcome::guard(|| run(arguments, &mut beside));
+    let Beside {
+        unanswered,
+        violated,
+        ended_by,
+        mut unwritten,
+    } = beside;
     if !for_programs {
-        outcome = for_eyes(outcome);
+        outcome = outcome
+            .map(|text| sheet::printable_lines(&text))
+            .map_err(clean);
+        unwritten = unwritten.map(clean);
     }
     let code = outcome::show(outcome, format);
+    // What was told has been printed, and a file that was to hold it is not there.
+    let unwritten = unwritten.map(|failure| outcome::show_beside(&failure, format));
     // Cases fail one by one, each with a line of its own.
     if code != ExitCode::SUCCESS {
+        code
+    } else if let Some(code) = unwritten {
         code
     } else if unanswered {
         ExitCode::from(2)
@@ -197,32 +210,39 @@ fn main() -> ExitCode {
     }
 }
 
-/// Names and keys may hold anything. JSON has its own way to write that; elsewhere nothing may command a terminal.
-fn for_eyes(outcome: Result<String, Failure>) -> Result<String, Failure> {
-    let clean = |failure: Failure| {
-        let [reason, suggestion] =
-            [failure.reason(), failure.suggestion()].map(sheet::printable_lines);
-        match failure.kind() {
-            FaultKind::Invalid => Failure::invalid(failure.code(), &reason, &suggestion),
-            FaultKind::Refused => Failure::refused(failure.code(), &reason, &suggestion),
-            FaultKind::Bug => Failure::bug(failure.code(), &reason, &suggestion),
-            // Made of numbers and of names that accounts have checked.
-            _ => failure,
-        }
-    };
-    outcome
-        .map(|text| sheet::printable_lines(&text))
-        .map_err(clean)
+/// What there is to say of an answer, beside its text.
+#[derive(Default)]
+struct Beside {
+    /// A part of what was asked has no answer.
+    unanswered: bool,
+    /// An audit refuted a claim.
+    violated: bool,
+    /// Training was stopped.
+    ended_by: Option<train_stop::Signal>,
+    /// Why a file could not be written that was to hold the answer, too.
+    unwritten: Option<Failure>,
 }
 
-/// The text for stdout; `unanswered` is set if a part of what was asked has no answer, `violated` if an audit refuted a claim, `ended_by` if
-/// training was stopped.
-fn run(
-    arguments: Vec<OsString>,
-    unanswered: &mut bool,
-    violated: &mut bool,
-    ended_by: &mut Option<train_stop::Signal>,
-) -> Result<String, Failure> {
+/// Names and keys may hold anything. JSON has its own way to write that; elsewhere nothing may command a terminal.
+fn clean(failure: Failure) -> Failure {
+    let [reason, suggestion] = [failure.reason(), failure.suggestion()].map(sheet::printable_lines);
+    match failure.kind() {
+        FaultKind::Invalid => Failure::invalid(failure.code(), &reason, &suggestion),
+        FaultKind::Refused => Failure::refused(failure.code(), &reason, &suggestion),
+        FaultKind::Bug => Failure::bug(failure.code(), &reason, &suggestion),
+        // Made of numbers and of names that accounts have checked.
+        _ => failure,
+    }
+}
+
+/// The text for stdout.
+fn run(arguments: Vec<OsString>, beside: &mut Beside) -> Result<String, Failure> {
+    let Beside {
+        unanswered,
+        violated,
+        ended_by,
+        unwritten,
+    } = beside;
     match Arguments::try_parse_from(arguments) {
         Ok(Arguments { command, format }) => match command {
             Command::Query(arguments) => query::run(arguments, format),
@@ -235,7 +255,7 @@ fn run(
             Command::Account(arguments) => account::run(arguments, format.format()?, unanswered),
             Command::Train(arguments) => train::run(arguments, format.format()?, ended_by),
             Command::Predict(arguments) => predict::run(arguments, format),
-            Command::Pate(arguments) => pate::run(arguments, format.format()?),
+            Command::Pate(arguments) => pate::run(arguments, format.format()?, unwritten),
             Command::Audit(arguments) => audit::run(arguments, format.format()?, violated),
         },
         Err(error) => match error.kind() {

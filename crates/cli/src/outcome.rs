@@ -42,13 +42,7 @@ pub(crate) fn show(outcome: Result<String, Failure>, format: Format) -> ExitCode
         (Ok(text), _) => (write(io::stdout(), &text), 0),
         (Err(failure), Format::Json) => (write(io::stdout(), &json(&failure)), exit_code(&failure)),
         (Err(failure), Format::Table) => {
-            let text = format!(
-                "error[{}]: {}\nhint: {}",
-                failure.code(),
-                failure.reason(),
-                failure.suggestion()
-            );
-            (write(io::stderr(), &text), exit_code(&failure))
+            (write(io::stderr(), &words(&failure)), exit_code(&failure))
         }
     };
     match written {
@@ -64,6 +58,24 @@ pub(crate) fn show(outcome: Result<String, Failure>, format: Format) -> ExitCode
             BROKEN.into()
         }
     }
+}
+
+/// What failed beside an answer that was printed, and how to exit. Programs have read it in the answer.
+pub(crate) fn show_beside(failure: &Failure, format: Format) -> ExitCode {
+    if format == Format::Table {
+        // If stderr is gone, the exit code has to say it all.
+        let _ = write(io::stderr(), &words(failure));
+    }
+    exit_code(failure).into()
+}
+
+fn words(failure: &Failure) -> String {
+    format!(
+        "error[{}]: {}\nhint: {}",
+        failure.code(),
+        failure.reason(),
+        failure.suggestion()
+    )
 }
 
 fn write(mut to: impl Write, text: &str) -> io::Result<()> {

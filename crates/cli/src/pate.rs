@@ -25,9 +25,14 @@ enum Command {
     Train(Box<pate_train::Arguments>),
 }
 
-pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failure> {
+/// What is told; `unwritten` is set if a file could not be written that was to hold it, too.
+pub(crate) fn run(
+    arguments: Arguments,
+    format: Format,
+    unwritten: &mut Option<Failure>,
+) -> Result<String, Failure> {
     match arguments.command {
-        Command::Aggregate(arguments) => pate_aggregate::run(*arguments, format),
+        Command::Aggregate(arguments) => pate_aggregate::run(*arguments, format, unwritten),
         Command::Plan(arguments) => pate_plan::run(&arguments, format),
         Command::Train(arguments) => pate_train::run(&arguments, format),
     }

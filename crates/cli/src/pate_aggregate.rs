@@ -1,7 +1,6 @@
 //! `whit pate aggregate`: from votes to labels.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use whit::core::Secret;
@@ -14,9 +13,10 @@ use whit_learn::{Payment, Uncharged};
 
 use crate::account::number;
 use crate::catalogued::{refuse_as_votes, uncharged};
-use crate::pate_result::{Finished, LABELS_UNWRITABLE, Paid, owner_alone, tried};
+use crate::pate_quote::Quote;
+use crate::pate_result::{Finished, LABELS_UNWRITABLE, Paid, apart, owner_alone, tried};
 use crate::place::Place;
-use crate::{Format, pate_plot, plot, sheet};
+use crate::{Format, pate_plot, plot};
 
 /// Turns the votes of teachers into labels, with noise (Confident-GNMax; GNMax without a threshold).
 ///
@@ -29,21 +29,26 @@ use crate::{Format, pate_plot, plot, sheet};
 /// The guarantee is fixed by these numbers alone, and holds whatever the votes: one teacher more or less sure, replaced, or trained on another example, changes what is told by no more. It is charged before anything is
 /// told, if --catalog and --table name a private table whose units went to one teacher each. A file that is itself a private table of a catalog holds no votes of teachers, and is refused.
 ///
+/// With --dry-run no votes are read: the guarantee is shown, with what --sanitise adds to it, and what a ledger would be charged and whether there is room.
+///
 /// With --owner it also shows what the run cost at these votes, as the papers count it. Those numbers are private themselves: they are computed from the votes without noise. They are no guarantee
 /// either. To publish one, add --sanitise: it gets noise of its own, which is priced, and comes with an interval.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The votes: .npy, .csv or .parquet
-    #[arg(long, value_name = "FILE")]
-    votes: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "dry_run")]
+    votes: Option<PathBuf>,
+    /// Shows the guarantee, and what would be charged, and reads no votes
+    #[arg(long)]
+    dry_run: bool,
     /// How the file holds them
     #[arg(long, value_enum, default_value_t = LayoutWord::Votes)]
     layout: LayoutWord,
-    /// How many classes there are. Public; else the width of a histogram, or the largest number in the votes and one
+    /// How many classes there are. Public; else the width of a histogram, or the largest number in the votes and one. If a ledger is charged for class numbers, it must be given
     #[arg(long, value_name = "NUMBER")]
     classes: Option<usize>,
-    /// How many teachers there are. Public; needed only if some of a histogram's abstain
+    /// How many teachers there are. Public, and checked against the votes; needed if a ledger is charged, or if some of a histogram's abstain
     #[arg(long, value_name = "NUMBER")]
     teachers: Option<u64>,
     /// How many votes the winner must have, with noise, for an answer; else every query is answered
@@ -150,10 +155,17 @@ Examples:
       Every query is answered (GNMax).
   whit pate aggregate --votes votes.npy --threshold 200 --sigma1 150 --sigma2 40 --queries 640 --answers-max 286 --delta 1e-5 --owner --accounting expected
       What the papers' accounting says of these votes. Private.
-  whit pate aggregate --votes votes.npy ... --catalog whit.toml --table patients --analyst ann
+  whit pate aggregate --threshold 200 --sigma1 150 --sigma2 40 --queries 640 --answers-max 286 --delta 1e-5 --sanitise --dry-run
+      What that costs, before there are votes.
+  whit pate aggregate --votes votes.npy ... --classes 10 --teachers 250 --catalog whit.toml --table patients --analyst ann
       Charges the ledger of the table that the teachers were trained on.";
 
-pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failure> {
+/// What is told; `unwritten` is set if a file could not be written that was to hold it, too.
+pub(crate) fn run(
+    arguments: Arguments,
+    format: Format,
+    unwritten: &mut Option<Failure>,
+) -> Result<String, Failure> {
     if arguments.accounting == AccountingWord::Expected && !arguments.owner {
         return Err(Failure::invalid(
             "usage",
@@ -179,16 +191,16 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         classes: arguments.classes,
         teachers: arguments.teachers,
     };
-    let charged = arguments.catalog.is_some();
-    if charged && arguments.layout == LayoutWord::Votes && arguments.classes.is_none() {
-        return Err(Failure::invalid(
-            "usage",
-            "a ledger is charged, and the number of classes would be found in private votes",
-            "give --classes, which is public",
-        ));
+    if arguments.catalog.is_some() && !arguments.dry_run {
+        arguments.public()?;
     }
-    refuse_as_votes(&arguments.votes, arguments.catalog.as_deref())?;
-    let votes = Votes::read(&arguments.votes, arguments.layout.layout(), declared)?;
+    let (written, read) = (arguments.written(), arguments.read()?);
+    apart(&written, &read, arguments.catalog.as_deref())?;
+    let Some(path) = arguments.votes.as_deref().filter(|_| !arguments.dry_run) else {
+        return arguments.quote(&Aggregation::new(&terms)?, format);
+    };
+    refuse_as_votes(path, arguments.catalog.as_deref())?;
+    let votes = Votes::read(path, arguments.layout.layout(), declared)?;
     // Numbers of classes and teachers are public; see the help.
     let shape = votes.as_ref().expose();
     terms.classes = shape.classes();
@@ -228,19 +240,77 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<String, Failur
         Some(path) => finished.write(path),
         None => Ok(()),
     };
-    let text = finished.show(format);
-    match drawn.and(written) {
-        Ok(()) => Ok(text),
-        Err(failure) => {
-            // What was told is spent, and would be lost with the file. If nobody reads this either, the failure says all there is to say.
-            let text = match format {
-                Format::Table => sheet::printable_lines(&text),
-                Format::Json => text,
-            };
-            let _ = writeln!(io::stdout(), "{}", text.trim_end());
-            Err(failure)
+    // What was told is spent, and would be lost with the file: it is printed, and so is what failed.
+    *unwritten = written.and(drawn).err();
+    Ok(finished.show(format, unwritten.as_ref()))
+}
+
+impl Arguments {
+    /// Refuses what a ledger must not take from private votes, or from the shape of their file.
+    fn public(&self) -> Result<(), Failure> {
+        if self.layout == LayoutWord::Votes && self.classes.is_none() {
+            return Err(classes_wanted("a ledger is charged"));
         }
+        if self.teachers.is_none() {
+            return Err(teachers_wanted());
+        }
+        Ok(())
     }
+
+    /// Which files are written, by which option.
+    fn written(&self) -> Vec<(&'static str, &Path)> {
+        let all = [("--out", &self.out), ("--plot", &self.plot)];
+        let given = all.into_iter();
+        given
+            .filter_map(|(option, path)| Some((option, path.as_deref()?)))
+            .collect()
+    }
+
+    /// Which files are read, or changed by others.
+    fn read(&self) -> Result<Vec<(&'static str, PathBuf)>, Failure> {
+        let mut all = Vec::new();
+        all.extend(self.votes.clone().map(|path| ("the votes", path)));
+        if let Some(path) = &self.catalog {
+            let place = Place::read(path, self.ledger.clone())?;
+            all.extend(place.own());
+        }
+        Ok(all)
+    }
+
+    fn quote(&self, aggregation: &Aggregation, format: Format) -> Result<String, Failure> {
+        let at = match (&self.catalog, &self.table) {
+            (Some(catalog), Some(table)) => {
+                Some((Place::read(catalog, self.ledger.clone())?, table.as_str()))
+            }
+            _ => None,
+        };
+        let quote = Quote {
+            aggregation,
+            teachers: self.teachers,
+            classes: self.classes,
+            at,
+            analyst: self.analyst.as_deref(),
+        };
+        quote.run(format)
+    }
+}
+
+/// The number of classes must be said, since votes are private; `why` says what depends on it.
+pub(crate) fn classes_wanted(why: &str) -> Failure {
+    Failure::invalid(
+        "usage",
+        &format!("{why}, and the number of classes would be found in private votes"),
+        "give --classes, which is public",
+    )
+}
+
+/// Votes that lie on their side have a row for each query: what is charged would be about a query, and not about a teacher.
+pub(crate) fn teachers_wanted() -> Failure {
+    Failure::invalid(
+        "usage",
+        "a ledger is charged for one of the teachers, and how many there are would be taken from the shape of the file, which may lie on its side",
+        "give --teachers, which is public",
+    )
 }
 
 fn terms(arguments: &Arguments) -> Result<Terms, Failure> {

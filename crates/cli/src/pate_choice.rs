@@ -12,14 +12,14 @@ use whit_learn::{Payment, Uncharged};
 
 use crate::account::up;
 use crate::catalogued::refuse_as_votes;
-use crate::pate_aggregate::LayoutWord;
+use crate::pate_aggregate::{LayoutWord, classes_wanted, teachers_wanted};
 use crate::pate_plan::{Arguments, options, parameters};
 use crate::pate_result::Paid;
 use crate::place::Place;
 use crate::train_result::charged;
 use crate::{Format, query, table};
 
-/// How often the chosen candidate is at most as far behind the best as is told.
+/// How often the chosen candidate is at most as much further from the votes than the nearest as is told.
 const CONFIDENCE: f64 = 0.95;
 
 pub(crate) fn run(
@@ -29,17 +29,17 @@ pub(crate) fn run(
     format: Format,
 ) -> Result<String, Failure> {
     let is_charged = arguments.catalog.is_some();
-    if is_charged && arguments.layout == LayoutWord::Votes && arguments.classes.is_none() {
-        return Err(Failure::invalid(
-            "usage",
-            "a ledger is charged, and the number of classes would be found in private votes",
-            "give --classes, which is public",
-        ));
+    // Candidates depend on it, whoever pays.
+    if arguments.layout == LayoutWord::Votes && arguments.classes.is_none() {
+        return Err(classes_wanted("a choice by private votes has a guarantee"));
+    }
+    if is_charged && arguments.teachers.is_none() {
+        return Err(teachers_wanted());
     }
     refuse_as_votes(path, arguments.catalog.as_deref())?;
     let declared = Declared {
         classes: arguments.classes,
-        teachers: None,
+        teachers: arguments.teachers,
     };
     let votes = Votes::read(path, arguments.layout.layout(), declared)?;
     // Numbers of classes, queries and teachers are public; see the help of `whit pate aggregate`.
@@ -104,7 +104,7 @@ struct Told<'a> {
     choice: &'a Choice,
     candidates: usize,
     epsilon: f64,
-    /// How many answers fewer than the best candidate's, at most.
+    /// How much further from the level of the votes than the nearest candidate it is at most, in votes a query.
     behind: f64,
     paid: Option<Paid>,
 }
@@ -116,7 +116,7 @@ impl Told<'_> {
             "choice": parameters(self.choice),
             "candidates": self.candidates,
             "epsilon_choice": self.epsilon,
-            "answers_behind_best_max": self.behind,
+            "votes_behind_nearest_max": self.behind,
             "confidence": CONFIDENCE,
         });
         if let Some(paid) = &self.paid {
@@ -148,7 +148,7 @@ impl Told<'_> {
             line(
                 "how good",
                 format!(
-                    "in 95 of 100 runs at most {:.0} answers behind the best of {} candidates",
+                    "in 95 of 100 runs at most {:.0} votes a query further from how far your teachers agree than the nearest of {} candidates, where a vote too few counts as three",
                     self.behind.ceil(),
                     self.candidates
                 ),

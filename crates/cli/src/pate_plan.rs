@@ -12,13 +12,16 @@ use crate::catalogued::protects;
 use crate::pate_aggregate::LayoutWord;
 use crate::{Format, pate_choice, table};
 
+/// How many teachers are simulated if nobody says.
+const TEACHERS: u64 = 250;
+
 /// Finds the threshold and the noise that answer most queries for an epsilon.
 ///
 /// To choose them by looking at private votes would tell about those votes. So they are tried on votes that are public (--public-votes, such as those of teachers that were trained on public
 /// data of the same kind), or on simulated ones: teachers of a given accuracy, on queries from easy to hard.
 ///
-/// With --private-votes the choice is among those that are best for simulated teachers of six accuracies, and which of them it is depends on private votes: the one with most answers is likeliest, by the exponential mechanism. That costs --choice-epsilon, beside what the choice itself costs
-/// when it is used, and is charged before it is made if --catalog and --table name a private table whose units went to one teacher each. Nothing else is shown of those votes.
+/// With --private-votes the choice is among those that are best for simulated teachers of six accuracies, and which of them it is depends on private votes: the one whose simulated teachers agree as far as yours is likeliest, by the exponential mechanism, and rather one for worse teachers than one for better ones, whose answers would be
+/// wrong more often than --agreement allows. That costs --choice-epsilon, beside what the choice itself costs when it is used, and is charged before it is made if --catalog and --table name a private table whose units went to one teacher each. Nothing else is shown of those votes.
 ///
 /// Every choice keeps the epsilon as a guarantee, whatever the votes will be; how many answers it gives depends on them. Of the choices whose answers are the winner of the votes as often as
 /// --agreement says, those with most answers are shown.
@@ -37,15 +40,10 @@ pub(crate) struct Arguments {
     /// Which share of the answers should be the winner of the votes
     #[arg(long, value_name = "SHARE", default_value = "0.95")]
     agreement: String,
-    /// How many teachers are simulated
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        default_value_t = 250,
-        conflicts_with_all = ["public_votes", "private_votes"]
-    )]
-    teachers: u64,
-    /// Among how many classes
+    /// How many teachers are simulated, 250 if it is not said; or how many have cast private votes, which is checked, and must be said if a ledger is charged
+    #[arg(long, value_name = "NUMBER", conflicts_with = "public_votes")]
+    pub(crate) teachers: Option<u64>,
+    /// Among how many classes. Of private votes it must be said, unless they are a histogram
     #[arg(long, value_name = "NUMBER")]
     pub(crate) classes: Option<usize>,
     /// How accurate a simulated teacher is
@@ -95,8 +93,8 @@ Examples:
   whit pate plan --epsilon 2 --delta 1e-5 --queries 640 --classes 10
       For 250 teachers of 84% accuracy.
   whit pate plan --epsilon 1 --delta 1e-6 --queries 2000 --public-votes votes.npy --format json
-  whit pate plan --epsilon 2 --delta 1e-5 --queries 640 --classes 10 --private-votes votes.npy --choice-epsilon 0.5 --catalog whit.toml --table patients
-      Which of six choices gives most answers on private votes, for an epsilon of 0.5.";
+  whit pate plan --epsilon 2 --delta 1e-5 --queries 640 --classes 10 --teachers 250 --private-votes votes.npy --choice-epsilon 0.5 --catalog whit.toml --table patients
+      Which of six choices is for teachers like those of private votes, for an epsilon of 0.5.";
 
 pub(crate) fn run(arguments: &Arguments, format: Format) -> Result<String, Failure> {
     let goal = Goal {
@@ -127,7 +125,7 @@ pub(crate) fn run(arguments: &Arguments, format: Format) -> Result<String, Failu
         None => {
             let accuracy = number("the accuracy", &arguments.accuracy)?;
             simulated(
-                arguments.teachers,
+                arguments.teachers.unwrap_or(TEACHERS),
                 arguments.classes.unwrap_or(10),
                 accuracy,
             )?

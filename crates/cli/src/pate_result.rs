@@ -2,14 +2,15 @@
 
 use std::fs::OpenOptions;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use whit::Failure;
-use whit::session::{Charge, Remaining};
+use whit::session::{Charge, Remaining, is_same_file};
 use whit_learn::pate::{Accounting, Aggregation, Outcome, Owner};
 
 use crate::account::{plain, up};
+use crate::catalogued::protects;
 use crate::train_result::charged;
 use crate::{Format, query, table};
 
@@ -49,6 +50,43 @@ pub(crate) fn owner_alone(
         ));
     }
     Ok(())
+}
+
+/// Refuses to write over what is read, over a private table of a catalog, or twice over the same file.
+pub(crate) fn apart(
+    written: &[(&'static str, &Path)],
+    read: &[(&'static str, PathBuf)],
+    catalog: Option<&Path>,
+) -> Result<(), Failure> {
+    let refused = |option: &str, path: &Path, what: &str| {
+        Err(Failure::invalid(
+            "out_is_input",
+            &format!("{option} would write over {what}, {}", path.display()),
+            &format!("give {option} another file"),
+        ))
+    };
+    for (place, (option, path)) in written.iter().enumerate() {
+        let others = written[..place].iter();
+        let others = others.map(|(other, path)| (*other, *path));
+        let all = read.iter().map(|(what, path)| (*what, path.as_path()));
+        if let Some((what, _)) = all.chain(others).find(|(_, other)| is_one(path, other)) {
+            return refused(option, path, what);
+        }
+        if protects(path, catalog)?.is_some() {
+            return refused(option, path, "a private table of a catalog");
+        }
+    }
+    Ok(())
+}
+
+/// Do both names lead to one file, or would they, if there were one?
+fn is_one(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| {
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    is_same_file(one, other) || place(one).is_some_and(|here| place(other) == Some(here))
 }
 
 /// Tries whether a file can be written, before anything is paid or told, and leaves it as it was.
@@ -92,9 +130,16 @@ impl Finished<'_> {
         std::fs::write(path, text).map_err(|error| unwritable(path, LABELS_UNWRITABLE, &error))
     }
 
-    pub(crate) fn show(&self, format: Format) -> String {
+    /// With what could not be written, for programs: people hear of it beside this.
+    pub(crate) fn show(&self, format: Format, unwritten: Option<&Failure>) -> String {
         match format {
-            Format::Json => self.json().to_string(),
+            Format::Json => {
+                let mut all = self.json();
+                if let Some(failure) = unwritten {
+                    all["failure"] = json!(failure);
+                }
+                all.to_string()
+            }
             Format::Table => self.table(),
         }
     }

@@ -11,6 +11,8 @@ use crate::{Format, demo};
 
 /// The name of a catalog in its folder.
 pub(crate) const CATALOG: &str = "whit.toml";
+/// Of a ledger, and of what belongs beside it.
+const ENDINGS: [&str; 3] = ["", ".key", ".mark"];
 
 #[derive(Args)]
 pub(crate) struct PlaceArguments {
@@ -71,11 +73,21 @@ impl Place {
 
     /// Is there a ledger, or something that belongs to one? Without, one would be made.
     pub(crate) fn has_ledger(&self) -> bool {
-        ["", ".key", ".mark"].into_iter().any(|ending| {
-            let mut path = self.ledger.as_os_str().to_owned();
-            path.push(ending);
-            is_there(Path::new(&path))
-        })
+        let mut endings = ENDINGS.into_iter();
+        endings.any(|ending| is_there(&self.beside(ending)))
+    }
+
+    /// The files of catalog and ledger, whether they are there or not.
+    pub(crate) fn own(&self) -> Vec<(&'static str, PathBuf)> {
+        let beside = ENDINGS.map(|ending| ("the ledger", self.beside(ending)));
+        let catalog = [("the catalog", self.path.clone())];
+        catalog.into_iter().chain(beside).collect()
+    }
+
+    fn beside(&self, ending: &str) -> PathBuf {
+        let mut path = self.ledger.as_os_str().to_owned();
+        path.push(ending);
+        path.into()
     }
 
     /// Opens tables and ledger.

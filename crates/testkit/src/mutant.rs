@@ -2,6 +2,10 @@
 //!
 //! `cargo run --release -p whit-testkit --example mutants` plants each in a copy of the workspace and runs the tests that should notice.
 
+mod pate;
+
+pub use pate::VOTES;
+
 /// One planted bug.
 #[derive(Clone, Copy, Debug)]
 pub struct Mutant {
@@ -1031,54 +1035,6 @@ pub const LEARNING: &[Mutant] = &[
         package: LEARN,
         tests: "of_one_picture_alone",
     },
-    Mutant {
-        name: "votes: steps of a sensitivity are twice as far apart as its noise was priced for",
-        file: "crates/learn/src/pate/sanitise.rs",
-        original: "/ self.beta * STEPS as f64",
-        planted: "/ self.beta * 2.0 * STEPS as f64",
-        package: LEARN,
-        tests: "sanitise",
-    },
-    Mutant {
-        name: "votes: answers are not counted",
-        file: "crates/mechanism/src/confident_noisy_max.rs",
-        original: "self.left.answers -= 1;",
-        planted: "self.left.answers -= 0;",
-        package: MECHANISM,
-        tests: "confident_noisy_max",
-    },
-    Mutant {
-        name: "votes: one that moves is charged for one count",
-        file: "crates/mechanism/src/gaussian_noisy_max.rs",
-        original: "sensitivity_l2_square: Ratio::from(2_u64),",
-        planted: "sensitivity_l2_square: Ratio::from(1_u64),",
-        package: MECHANISM,
-        tests: "noisy_max",
-    },
-    Mutant {
-        name: "votes: a choice forgets that a teacher votes on all queries",
-        file: "crates/learn/src/pate/private_choice.rs",
-        original: "spread: &rise * &Ratio::from(shape.queries as u64),",
-        planted: "spread: rise,",
-        package: LEARN,
-        tests: "private_choice",
-    },
-    Mutant {
-        name: "votes: an aggregation is not counted before it is run",
-        file: "crates/learn/src/pate/kept.rs",
-        original: "if place.begin(&mut checkpoint, 1)? != 1 {",
-        planted: "if checkpoint.steps_kept() > 1 {",
-        package: LEARN,
-        tests: "kept",
-    },
-    Mutant {
-        name: "votes: labels are told of other public examples",
-        file: "crates/learn/src/pate/kept.rs",
-        original: "if checkpoint.vectors.get(PUBLIC) != Some(&floats(public)) {",
-        planted: "if checkpoint.vectors.get(PUBLIC) == Some(&floats(public)[1..].to_vec()) {",
-        package: LEARN,
-        tests: "kept",
-    },
 ];
 
 /// The bugs of doors and of sessions, whose tests need the engine of private SQL, which takes long to build.
@@ -1086,7 +1042,7 @@ pub const DOORS: &[Mutant] = &[
     Mutant {
         name: "votes: rows of a private table are aggregated",
         file: "crates/cli/src/pate_aggregate.rs",
-        original: "refuse_as_votes(&arguments.votes, arguments.catalog.as_deref())?;",
+        original: "refuse_as_votes(path, arguments.catalog.as_deref())?;",
         planted: "let _ = refuse_as_votes;",
         package: CLI,
         tests: "rows_of_a_private_table",
@@ -1131,7 +1087,29 @@ pub const DOORS: &[Mutant] = &[
         package: WHIT,
         tests: "votes",
     },
+    Mutant {
+        name: "votes: a choice finds the number of classes in private votes",
+        file: "crates/cli/src/pate_choice.rs",
+        original: "if arguments.layout == LayoutWord::Votes && arguments.classes.is_none() {",
+        planted: "if is_charged && arguments.layout == LayoutWord::Votes && arguments.classes.is_none() {",
+        package: CLI,
+        tests: "pate",
+    },
+    Mutant {
+        name: "votes: a ledger is charged for votes that lie on their side",
+        file: "crates/cli/src/pate_aggregate.rs",
+        original: "if self.teachers.is_none() {",
+        planted: "if self.teachers.is_none() && self.classes.is_none() {",
+        package: CLI,
+        tests: "lie_on_their_side",
+    },
 ];
+
+/// All of them.
+pub fn all() -> impl Iterator<Item = &'static Mutant> {
+    let lists = [MUTANTS, LEARNING, VOTES, DOORS];
+    lists.into_iter().flatten()
+}
 
 #[cfg(test)]
 mod tests {
@@ -1141,7 +1119,7 @@ mod tests {
     #[test]
     fn every_original_stands_in_its_file_once() {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-        for mutant in MUTANTS.iter().chain(LEARNING).chain(DOORS) {
+        for mutant in all() {
             #[expect(clippy::disallowed_methods, reason = "reads the source, not data")]
             let source = std::fs::read_to_string(format!("{root}/{}", mutant.file))
                 .expect("a file of the workspace");

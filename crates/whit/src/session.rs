@@ -98,7 +98,10 @@ pub use teaching::{Taught, TeachOrder, quote_teaching_unopened, rehearse_teachin
 #[cfg(feature = "learn")]
 pub use training::{Course, Desk, Order, Planned, Quoted, Sought, quote_unopened, rehearse_run};
 #[cfg(feature = "learn")]
-pub use votes::{ChoiceOrder, Chosen, Elected, Election, rehearse_choice, rehearse_election};
+pub use votes::{
+    ChoiceOrder, Chosen, Elected, Election, quote_election_unopened, rehearse_choice,
+    rehearse_election,
+};
 pub use whit_ledger as ledger;
 pub use whit_sql::{
     Answer, AnswerColumn, Asked, Catalog, Cell, Explanation, Kind, PrivatePlan, Request, Value,

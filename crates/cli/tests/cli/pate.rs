@@ -290,11 +290,12 @@ fn a_ledger_is_charged_whole_and_stops_what_does_not_fit() {
         &folder,
         "votes.npy",
         &format!(
-            "{noise} --classes 3 {}",
+            "{noise} --classes 3 --teachers 9 {}",
             place.replace("patients", "nobody")
         ),
     );
-    assert_ne!(refused.code, 0);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stdout.contains("nobody"), "{}", refused.stdout);
     assert!(
         !folder.path().join("whit.ledger").exists(),
         "what is refused makes no ledger"
@@ -302,7 +303,7 @@ fn a_ledger_is_charged_whole_and_stops_what_does_not_fit() {
     let told = answer(&aggregate(
         &folder,
         "votes.npy",
-        &format!("{noise} --classes 3 {place}"),
+        &format!("{noise} --classes 3 --teachers 9 {place}"),
     ));
     assert!(
         told["charge"]["rho"].as_f64().is_some_and(|rho| rho > 0.0),
@@ -315,17 +316,22 @@ fn a_ledger_is_charged_whole_and_stops_what_does_not_fit() {
             .is_some_and(|receipt| receipt.len() > 20)
     );
     let loud = noise.replace("--sigma2 40", "--sigma2 0.1");
-    let exhausted = aggregate(&folder, "votes.npy", &format!("{loud} --classes 3 {place}"));
+    let exhausted = aggregate(
+        &folder,
+        "votes.npy",
+        &format!("{loud} --classes 3 --teachers 9 {place}"),
+    );
     assert_eq!(exhausted.code, 3, "{}", exhausted.stderr);
     let bad = aggregate(
         &folder,
         "votes.npy",
-        &format!("{noise} --classes 2 {place}"),
+        &format!("{noise} --classes 2 --teachers 9 {place}"),
     );
     assert_eq!(
         bad.code, 1,
         "a class out of range is refused before it is paid"
     );
+    assert!(bad.stdout.contains("votes_out_of_range"), "{}", bad.stdout);
     let left = answer(&run(&format!(
         "budget --catalog {}/whit.toml --format json",
         folder.path().display()
@@ -338,9 +344,150 @@ fn catalogued(folder: &TempDir) -> String {
     write(folder.path(), "whit.toml", CATALOG.as_bytes());
     write(folder.path(), "patients.csv", b"who,age\nann,31\nben,40\n");
     format!(
-        "--classes 3 --catalog {}/whit.toml --table patients",
+        "--classes 3 --teachers 9 --catalog {}/whit.toml --table patients",
         folder.path().display()
     )
+}
+
+/// Votes that lie on their side would be charged as one of as many teachers as there are queries: how many there are has to be said, and to fit.
+#[test]
+fn a_ledger_is_not_charged_for_votes_that_lie_on_their_side() {
+    let folder = folder();
+    let place = catalogued(&folder);
+    let turned: Vec<u8> = [1, 2, 0, 0].iter().flat_map(|vote| [*vote; 9]).collect();
+    write(folder.path(), "turned.npy", &npy("(4, 9)", &turned));
+    let unsaid = place.replace("--teachers 9 ", "");
+    for file in ["votes.npy", "turned.npy"] {
+        let told = aggregate(&folder, file, &format!("{CHARGED} {unsaid}"));
+        assert_eq!(
+            (told.code, told.stdout.as_str()),
+            (1, ""),
+            "{}",
+            told.stderr
+        );
+        assert!(told.stderr.contains("--teachers"), "{}", told.stderr);
+    }
+    let plan =
+        "pate plan --epsilon 2 --delta 1e-5 --queries 4 --choice-epsilon 0.5 --private-votes";
+    let votes = |file: &str| format!("{plan} {}/{file}", folder.path().display());
+    let told = run(&format!("{} {unsaid}", votes("votes.npy")));
+    assert_eq!(told.code, 1, "{}", told.stdout);
+    assert!(told.stderr.contains("--teachers"), "{}", told.stderr);
+    for told in [
+        aggregate(&folder, "turned.npy", &format!("{CHARGED} {place}")),
+        run(&format!("{} {place}", votes("turned.npy"))),
+    ] {
+        assert_eq!(
+            (told.code, told.stdout.as_str()),
+            (1, ""),
+            "{}",
+            told.stderr
+        );
+        assert!(told.stderr.contains("votes_unequal"), "{}", told.stderr);
+    }
+    assert!(!folder.path().join("whit.ledger").exists());
+    let told = aggregate(&folder, "votes.npy", &format!("{CHARGED} {place}"));
+    assert_eq!(told.code, 0, "{}", told.stderr);
+}
+
+/// What is read, a private table and a ledger that is not there yet: none of them is written over, and nothing is paid.
+#[test]
+fn what_is_read_is_not_written_over() {
+    let folder = folder();
+    let place = catalogued(&folder);
+    write(folder.path(), "votes.csv", b"a,b\n0,1\n1,1\n");
+    let here = folder.path().display().to_string();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("votes.csv", folder.path().join("link.csv")).expect("writable");
+    let quiet = "--sigma2 40 --queries 2 --answers-max 2 --delta 1e-6";
+    let paid = place.replace("--classes 3 --teachers 9", "--classes 2 --teachers 2");
+    let link = if cfg!(unix) { "link.csv" } else { "votes.csv" };
+    for (more, says) in [
+        (format!("--out {here}/votes.csv"), "the votes"),
+        (format!("--out {here}/./votes.csv"), "the votes"),
+        (format!("--out {here}/{link}"), "the votes"),
+        (format!("--out {here}/patients.csv"), "private table"),
+        (format!("--out {here}/patients.csv {paid}"), "private table"),
+        (format!("--out {here}/whit.toml {paid}"), "the catalog"),
+        (format!("--out {here}/whit.ledger {paid}"), "the ledger"),
+        (format!("--out {here}/whit.ledger.key {paid}"), "the ledger"),
+        (
+            format!("--owner --plot {here}/new.svg --out {here}/./new.svg"),
+            "--out",
+        ),
+    ] {
+        let told = aggregate(&folder, "votes.csv", &format!("{quiet} {more}"));
+        assert_eq!((told.code, told.stdout.as_str()), (1, ""), "{more}");
+        assert!(
+            told.stderr.contains("out_is_input"),
+            "{more}: {}",
+            told.stderr
+        );
+        assert!(told.stderr.contains(says), "{more}: {}", told.stderr);
+        assert!(!folder.path().join("whit.ledger").exists(), "{more}");
+    }
+    let read = |name: &str| fs::read(folder.path().join(name)).expect("there");
+    assert_eq!(read("votes.csv"), b"a,b\n0,1\n1,1\n");
+    assert_eq!(read("whit.toml"), CATALOG.as_bytes());
+    assert_eq!(read("patients.csv"), b"who,age\nann,31\nben,40\n");
+    let told = aggregate(
+        &folder,
+        "votes.csv",
+        &format!("{quiet} {paid} --out {here}/labels.csv"),
+    );
+    assert_eq!(told.code, 0, "{}", told.stderr);
+}
+
+/// A dry run reads no votes, and there need be none; what it says of the ledger is what is charged.
+#[test]
+fn dry_runs_price_without_votes() {
+    let folder = folder();
+    let here = folder.path().display().to_string();
+    let quote = |more: &str| run(&format!("pate aggregate --dry-run {CHARGED} {more}"));
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let alone = answer(&quote("--format json"));
+    let told = answer(&quote("--sanitise --format json"));
+    assert_eq!(
+        told["epsilon_without_sanitise"],
+        alone["epsilon_guaranteed"]
+    );
+    assert!(number(&told["epsilon_guaranteed"]) > number(&alone["epsilon_guaranteed"]) + 0.1);
+    assert_eq!(
+        (&told["mu"], &alone["classes"]),
+        (&Value::Null, &Value::Null)
+    );
+    let text = quote("--sanitise").stdout;
+    for says in ["guarantee", "without --sanitise", "nobody counts"] {
+        assert!(text.contains(says), "{text}");
+    }
+    // Bad votes are not read, and neither are rows of a private table.
+    let place = catalogued(&folder);
+    write(folder.path(), "bad.csv", b"a,b\n0,nan\n");
+    for file in ["bad.csv", "patients.csv", "nowhere.npy"] {
+        let told = quote(&format!("--votes {here}/{file} --format json"));
+        assert_eq!(answer(&told), alone, "{file}");
+    }
+    let quoted = answer(&quote(&format!("{place} --format json")));
+    assert_eq!(quoted["relation"], "add_remove");
+    assert!(quoted["room"].as_u64().is_some_and(|room| room > 0));
+    assert!(!folder.path().join("whit.ledger").exists());
+    let paid = aggregate(
+        &folder,
+        "votes.npy",
+        &format!("{CHARGED} {place} --format json"),
+    );
+    let paid = answer(&paid);
+    assert_eq!(paid["charge"], quoted["charge"]);
+    assert_eq!(paid["epsilon_guaranteed"], quoted["epsilon_guaranteed"]);
+    let again = answer(&quote(&format!("{place} --format json")));
+    assert_eq!(again["remaining"], paid["remaining"], "nothing was charged");
+    let dear = CHARGED.replace("--sigma2 40", "--sigma2 0.1");
+    let dear = run(&format!("pate aggregate --dry-run {dear} {place}"));
+    assert_eq!(dear.code, 0, "{}", dear.stderr);
+    assert!(dear.stdout.contains("for no such run"), "{}", dear.stdout);
+    let missing = run(&format!("pate aggregate {CHARGED}"));
+    assert_eq!(missing.code, 1);
+    assert!(missing.stderr.contains("--votes"), "{}", missing.stderr);
 }
 
 const CHARGED: &str =
@@ -426,6 +573,20 @@ fn labels_that_could_not_be_written_after_all_are_printed() {
         told.stdout.contains("Labels, from query 0 on"),
         "{}",
         told.stdout
+    );
+    // For programs it is one object, with what failed in it.
+    let told = aggregate(
+        &folder,
+        "votes.npy",
+        &format!("{CHARGED} {place} --out /dev/full --format json"),
+    );
+    assert_eq!((told.code, told.stderr.as_str()), (1, ""));
+    assert_eq!(told.stdout.lines().count(), 1, "{}", told.stdout);
+    let all: Value = serde_json::from_str(&told.stdout).expect("one object");
+    assert_eq!(all["failure"]["invalid"]["code"], "labels_unwritable");
+    assert!(
+        all["receipt"].is_string() && all["labels"].is_array(),
+        "{all}"
     );
 }
 
@@ -519,7 +680,8 @@ fn rows_of_a_private_table_are_not_taken_for_votes() {
     for door in doors {
         for layout in ["votes", "histogram"] {
             for catalog in &catalogs {
-                let given = format!("{door} {here}/votes.csv --layout {layout} --classes 2");
+                let given =
+                    format!("{door} {here}/votes.csv --layout {layout} --classes 2 --teachers 2");
                 refused_as_rows(&run(&format!("{given} {catalog}")), &given);
             }
         }
@@ -528,7 +690,7 @@ fn rows_of_a_private_table_are_not_taken_for_votes() {
     // The same votes pass in a file of their own, at the expense of the table that teachers were trained on.
     write(folder.path(), "cast.csv", b"a,b\n0,1\n1,1\n");
     let told = run(&format!(
-        "pate aggregate --sigma2 40 --queries 2 --answers-max 2 --delta 1e-6 --votes {here}/cast.csv --classes 2 {}",
+        "pate aggregate --sigma2 40 --queries 2 --answers-max 2 --delta 1e-6 --votes {here}/cast.csv --classes 2 --teachers 2 {}",
         catalogs[2]
     ));
     assert_eq!(told.code, 0, "{}", told.stderr);
@@ -567,12 +729,51 @@ fn rows_of_a_private_table_are_known_by_other_names() {
         let mut command = program();
         command.current_dir(from).arg("pate").arg("aggregate");
         command.args("--sigma2 1e-6 --queries 3 --answers-max 3".split(' '));
-        command.args("--delta 1e-5 --classes 2".split(' '));
+        command.args("--delta 1e-5 --classes 2 --teachers 2".split(' '));
         command.args(catalog.split_whitespace());
         command.arg("--votes").arg(&file);
         refused_as_rows(&finish(command, b""), &file.display().to_string());
     }
     assert!(!here.join("whit.ledger").exists());
+}
+
+/// The candidates depend on it, and so does what is shown: whoever pays, or nobody.
+#[test]
+fn a_choice_does_not_take_the_number_of_classes_from_private_votes() {
+    let folder = folder();
+    let plan = format!(
+        "pate plan --epsilon 4 --delta 1e-5 --queries 4 --agreement 0.5 --choice-epsilon 0.5 --private-votes {}/votes.npy",
+        folder.path().display()
+    );
+    let refused = run(&plan);
+    assert_eq!(
+        (refused.code, refused.stdout.as_str()),
+        (1, ""),
+        "{}",
+        refused.stderr
+    );
+    assert!(refused.stderr.contains("--classes"), "{}", refused.stderr);
+    let told = run(&format!("{plan} --classes 3"));
+    assert_eq!(told.code, 0, "{}", told.stderr);
+}
+
+/// Teachers of another accuracy get other noise: the threshold is not that of the best teachers, whose labels would be wrong two times in five.
+#[test]
+fn a_choice_follows_the_votes() {
+    let folder = folder();
+    let plan = |file: &str| {
+        let told = answer(&run(&format!(
+            "pate plan --epsilon 2 --delta 1e-5 --queries 640 --layout histogram --choice-epsilon 5 --private-votes {}/{file} --format json",
+            folder.path().display()
+        )));
+        told["choice"]["threshold"].as_f64().expect("a number")
+    };
+    let sure: Vec<u8> = (0..640)
+        .flat_map(|_| [241, 1, 1, 1, 1, 1, 1, 1, 1, 1])
+        .collect();
+    write(folder.path(), "sure.npy", &npy("(640, 10)", &sure));
+    assert!(plan("golden.npy") > 200.0);
+    assert!(plan("sure.npy") < 100.0);
 }
 
 /// A choice by private votes shows which candidate it was and public numbers, and is charged before it is made.
@@ -583,7 +784,7 @@ fn a_choice_by_private_votes_is_charged_and_shows_nothing_else() {
     write(folder.path(), "patients.csv", b"who,age\nann,31\nben,40\n");
     let plan = |more: &str| {
         run(&format!(
-            "pate plan --epsilon 2 --delta 1e-5 --queries 640 --layout histogram --private-votes {}/golden.npy {more}",
+            "pate plan --epsilon 2 --delta 1e-5 --queries 640 --layout histogram --teachers 250 --private-votes {}/golden.npy {more}",
             folder.path().display()
         ))
     };
@@ -592,12 +793,12 @@ fn a_choice_by_private_votes_is_charged_and_shows_nothing_else() {
     let told = answer(&plan("--choice-epsilon 0.5 --format json"));
     let names: Vec<&String> = told.as_object().expect("an object").keys().collect();
     let mut public = vec![
-        "answers_behind_best_max",
         "candidates",
         "choice",
         "confidence",
         "epsilon_choice",
         "votes",
+        "votes_behind_nearest_max",
     ];
     public.sort_unstable();
     let mut found: Vec<&str> = names.into_iter().map(String::as_str).collect();

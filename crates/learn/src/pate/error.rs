@@ -131,7 +131,7 @@ impl Fault for VotesError {
             Self::Unequal { teachers: None } => {
                 "if teachers may abstain, declare how many there are: that number must be public".into()
             }
-            Self::Unequal { .. } => "declare as many teachers as vote on any query, or more".into(),
+            Self::Unequal { .. } => "declare as many teachers as vote on any query (of a histogram, or more), and give class numbers with a row for each teacher and a column for each query".into(),
             Self::TooFew { found, .. } => format!("ask at most {found} queries, or give more public examples, without those that are held out, or votes on more"),
             Self::Places => "give rule = \"hash\" in [teachers], or leave it out".into(),
             Self::OtherRelation { .. } => "give the terms the relation of the rule (`Rule::neighbours`), or deal examples out by the other rule".into(),

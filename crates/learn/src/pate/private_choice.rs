@@ -1,25 +1,27 @@
 //! # A choice of noise by private votes, which is paid for
-//! Which noise and threshold give most answers depends on the votes, so that to choose by private ones tells about them. Here the choice is among *public* candidates, by the exponential mechanism, and has an event of its own that is charged.
+//! Which noise and threshold are good depends on how far the teachers agree, so that to choose by private votes tells about them. Here the choice is among *public* candidates, by the exponential mechanism, and has an event of its own that is charged.
 //!
-//! **Candidates.** For teachers of each of [six accuracies](ACCURACIES) the choice that [`tune`] finds best on [`simulated`] votes: each keeps the goal's epsilon as a guarantee, whatever the votes. No private vote is looked at.
+//! **Candidates.** For teachers of each of [six accuracies](ACCURACIES) the choice that [`tune`] finds best on [`simulated`] votes: each keeps the goal's epsilon as a guarantee, whatever the votes, and agrees as often as was asked on *its* simulated votes. No private vote is looked at.
 //!
-//! **Score.** How many answers to expect: `Σ_q Pr[m_q + N(0, σ₁²) >= T]` with the most votes `m_q` on query `q`, and at most the cap. It is counted in whole numbers: a candidate has a table `t(m)` of that
-//! probability in steps of an answer, for `m` from 0 to the public number of teachers, made before there are votes; its score is the sum of `t(m_q)` over the `Q` queries, at most its cap in the same unit.
+//! **Level.** Where the most votes on query `q` are `m_q`, the level of votes is `L = Σ_q m_q`: how many votes the winners have, over `Q` queries. That of the simulated votes is the level `ℓ` of their candidate, scaled to `Q` queries and rounded down. It is public.
 //!
-//! **Claim.** Between neighbours, all scores' differences lie in an interval of length `S = Q max_(c,m) (t_c(m+1) - t_c(m))`: what the exponential mechanism requires. So the choice is `ε`-DP, by an event of bounded range `ε`.
-//! **Proof.** 1. One teacher differs. Its vote on a query moves two counts, or one, by one each; so `m_q` moves by at most one, up, down or not at all, for all queries at once.
-//! 2. Tables are the same for all votes, and never fall. So where `m_q` rises the terms `t_c(m_q)` of all candidates `c` rise, by at most `d = S/Q`, and where it falls they fall by at most that.
-//! 3. If `m_q` rises on `U` queries and falls on `V`, the sum of each candidate moves by a number in `[-Vd, Ud]`: an interval that holds zero, of length at most `Qd`.
-//! 4. The least of the sum and of a public cap moves in the same direction, and by no more: it stays in that interval. ∎ All of it is in integers: no rounding is left out.
+//! **Score.** `s(L) = ℓ - k max(ℓ - L, 0)`, with `k` [whole](SHORT). Candidates at or below the level of the votes score by their own level, so that the highest of them is best, which gives most answers; those above lose `k` for each vote that is missing. Up to `L`, which is the same for all of them and changes no choice, that is
+//! `-(L - ℓ)` below and `-(k-1)(ℓ - L)` above: the nearest level wins, and a vote too few weighs `k - 1` times as much as one too many. For a candidate that was tuned for better teachers answers more often and is wrong more often, which the goal does not allow; one that was tuned for worse teachers agrees
+//! as often as was asked, or more, and only answers less. (How many answers to expect is no score: the candidate for the best teachers asks for next to no agreement, and answers most on any votes.)
 //!
-//! **How large that is.** The normal density is at most `1/(σ√(2π))`, so a vote moves a term by at most `1/(σ₁√(2π))` of an answer, and a step; a run of 640 queries with `σ₁ = 150` by 1.7 answers.
+//! **Claim.** Between neighbours, all scores' differences lie in an interval of length `S = kQ`: what the exponential mechanism requires. So the choice is `ε`-DP, by an event of bounded range `ε`.
+//! **Proof.** 1. One teacher differs: replaced, trained on another example, or abstaining. Its vote on a query moves two counts, or one, by one each; so `m_q` moves by at most one, up, down or not at all.
+//! 2. `L` is a sum of `Q` of them: it moves by some `d` with `|d| <= Q`.
+//! 3. A score as a function of `L` has steps of `k` up to `ℓ` and of nothing from there on: it never falls, and rises by at most `k` with each vote. So if `d >= 0`, the scores of all candidates move by numbers in `[0, kd]`, and if `d <= 0` by numbers in `[kd, 0]`: an interval of length at most `kQ`. ∎
+//! All of it is in integers: no rounding is left out. It is reached where the winner of every query gets a vote more, one candidate is at or below the votes, and another above them.
 //!
-//! What leaves is which candidate it was. How many answers it gives at these votes is not told, and neither is how the others would have done.
+//! **How large that is.** A candidate whose level is `g` votes a query above that of the votes, where another one meets it, is chosen with odds of at most `e^(-ε(k-1)g/k)`, and one as far below with `e^(-εg/k)`, whatever the number of queries: for 250 teachers, among whom levels are up to 25 votes apart, an `ε` of a half is enough.
+//!
+//! What leaves is which candidate it was. The level of these votes is not told, and neither is how many answers they give.
 
-use whit_accounting::pate::bound::ln_answered;
 use whit_core::{
     AddRemove, Confidence, Entropy, Event, Linf, Neighbours, Ratio, Relation, ReplaceOne, Secret,
-    Sensitivity,
+    Sensitivity, round,
 };
 use whit_mechanism::{Exponential, Scores};
 
@@ -29,11 +31,11 @@ use super::votes::Votes;
 use crate::payment::{Payment, Priced, sealed};
 use crate::{Error, Result};
 
-/// How accurate the simulated teachers are for whom candidates are best.
+/// How accurate the simulated teachers are for whom candidates are best, from the lowest on.
 pub const ACCURACIES: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
-/// Steps to an expected answer.
-const STEPS: u64 = 1 << 20;
-/// A table has an entry for each number of votes.
+/// `k`: a vote that a candidate counts on and that is missing weighs three times as much as one that it does not use. Halfway between two levels of 250 teachers the lower candidate is then about twenty times as likely as the higher one, for an epsilon of a half.
+const SHORT: i64 = 4;
+/// With at most `2^32` queries no score overflows: `2^32 · 10^6 · 4` is below `2^54`.
 const TEACHERS_MAX: u64 = 1_000_000;
 /// A larger epsilon tells everything.
 const EPSILON_MAX: f64 = 100.0;
@@ -60,19 +62,16 @@ impl Shape {
     }
 }
 
-/// A public choice, and how it does.
+/// A public choice, and for which votes.
 struct Candidate {
     choice: Choice,
-    /// The probability of an answer by the most votes, in steps.
-    table: Vec<i64>,
-    /// In the unit of scores.
-    cap: i64,
+    /// How many votes the winners had together where it was found best.
+    level: i64,
 }
 
 /// A choice among public candidates, priced.
 pub struct PrivateChoice {
     shape: Shape,
-    queries: u64,
     candidates: Vec<Candidate>,
     law: Law,
     event: Event,
@@ -99,45 +98,37 @@ impl Law {
 impl PrivateChoice {
     /// Makes the candidates for a goal and prices the choice among them. Looks at no vote. Refused if no candidate keeps the goal.
     pub fn new(goal: &Goal, shape: Shape, epsilon: f64, neighbours: Neighbours) -> Result<Self> {
-        let mut choices: Vec<Choice> = Vec::new();
         check(&shape, goal, epsilon)?;
+        let mut candidates: Vec<Candidate> = Vec::new();
         for accuracy in ACCURACIES {
             let votes = simulated(shape.teachers, shape.classes, accuracy)?;
             for choice in tune(&votes, goal, 1)? {
                 let terms = choice.aggregation.terms();
-                if choices
-                    .iter()
-                    .all(|other| other.aggregation.terms() != terms)
-                {
-                    choices.push(choice);
+                let is_same = |other: &Candidate| other.choice.aggregation.terms() == terms;
+                // The same numbers are told but once, at the lower level: accuracies rise.
+                if !candidates.iter().any(is_same) {
+                    let level = scaled(level(&votes), votes.queries(), shape.queries);
+                    candidates.push(Candidate { choice, level });
                 }
             }
         }
-        Self::among(choices, goal.queries, shape, epsilon, neighbours)
+        Self::among(candidates, shape, epsilon, neighbours)
     }
 
-    /// The same among any public choices, of which each asks `queries`.
+    /// The same among any public candidates.
     fn among(
-        choices: Vec<Choice>,
-        queries: u64,
+        candidates: Vec<Candidate>,
         shape: Shape,
         epsilon: f64,
         neighbours: Neighbours,
     ) -> Result<Self> {
-        let candidates = choices.into_iter();
-        let candidates: Vec<Candidate> = candidates
-            .map(|choice| Candidate::new(choice, queries, &shape))
-            .collect();
         if candidates.is_empty() {
             return Err(VotesError::NoCandidate.into());
         }
-        let rises = candidates.iter().map(Candidate::steepest).max();
-        // If votes change nothing, any positive spread will do.
-        let rise = Ratio::from(rises.unwrap_or(0).unsigned_abs().max(1));
         let law = Law {
             options: candidates.len() as u64,
             epsilon: Ratio::from_f64(epsilon).unwrap_or_else(Ratio::one),
-            spread: &rise * &Ratio::from(shape.queries as u64),
+            spread: &Ratio::from(SHORT.unsigned_abs()) * &Ratio::from(shape.queries as u64),
         };
         let event = match neighbours {
             Neighbours::ReplaceOne => law.mechanism::<ReplaceOne>()?.event(),
@@ -152,7 +143,6 @@ impl PrivateChoice {
         };
         Ok(Self {
             shape,
-            queries,
             candidates,
             law,
             event,
@@ -169,11 +159,10 @@ impl PrivateChoice {
         &self.event
     }
 
-    /// How many fewer answers than the best candidate the chosen one gives at most, in expectation and with this probability. Public.
+    /// How much further than the nearest candidate's the level of the chosen one is at most from that of the votes, in votes a query, with this probability. What a candidate has above the votes counts three times. Public.
     pub fn error(&self, confidence: Confidence) -> Result<f64> {
-        let steps = self.law.mechanism::<ReplaceOne>()?.error(confidence);
-        let queries = self.queries as f64 / self.shape.queries.max(1) as f64;
-        Ok(steps / STEPS as f64 * queries)
+        let votes = self.law.mechanism::<ReplaceOne>()?.error(confidence);
+        Ok(round::div_up(votes, self.shape.queries.max(1) as f64))
     }
 
     /// Uses the payment up and chooses. Refused, before the payment is used, for votes of another shape than declared.
@@ -227,11 +216,23 @@ impl PrivateChoice {
 
     /// Private.
     fn scores(&self, votes: &Votes) -> Vec<i64> {
-        let most = |query| votes.counts(query).iter().copied().max().unwrap_or(0);
-        let most: Vec<u64> = (0..votes.queries()).map(most).collect();
+        let level = level(votes);
         let candidates = self.candidates.iter();
-        candidates.map(|candidate| candidate.score(&most)).collect()
+        candidates.map(|candidate| candidate.score(level)).collect()
     }
+}
+
+/// How many votes the winners of all queries have together. Private if the votes are.
+fn level(votes: &Votes) -> i64 {
+    let most = |query| votes.counts(query).iter().copied().max().unwrap_or(0);
+    let sum: u64 = (0..votes.queries()).map(most).sum();
+    i64::try_from(sum).unwrap_or(i64::MAX)
+}
+
+/// A level for another number of queries, rounded down.
+fn scaled(level: i64, from: usize, to: usize) -> i64 {
+    let scaled = i128::from(level) * to as i128 / from.max(1) as i128;
+    i64::try_from(scaled).unwrap_or(i64::MAX)
 }
 
 fn check(shape: &Shape, goal: &Goal, epsilon: f64) -> Result<()> {
@@ -256,39 +257,8 @@ fn check(shape: &Shape, goal: &Goal, epsilon: f64) -> Result<()> {
 }
 
 impl Candidate {
-    fn new(choice: Choice, queries: u64, shape: &Shape) -> Self {
-        let terms = *choice.aggregation.terms();
-        let mut highest = 0;
-        let entry = |votes: u64| {
-            let answered = match terms.test {
-                Some(test) => ln_answered(&[votes as f64], test.threshold, test.sigma).exp(),
-                None => 1.0,
-            };
-            // A float that is not quite right makes another table, and no other proof; but a table never falls.
-            highest = highest.max((answered.clamp(0.0, 1.0) * STEPS as f64) as i64);
-            highest
-        };
-        let table = (0..=shape.teachers).map(entry).collect();
-        let all = u128::from(terms.answers_max) * shape.queries as u128 * u128::from(STEPS);
-        let cap = all / u128::from(queries.max(1));
-        Self {
-            choice,
-            table,
-            cap: i64::try_from(cap).unwrap_or(i64::MAX),
-        }
-    }
-
-    /// How much the table rises at most, from one number of votes to the next.
-    fn steepest(&self) -> i64 {
-        let rises = self.table.windows(2).map(|pair| pair[1] - pair[0]);
-        rises.max().unwrap_or(0)
-    }
-
-    /// Up to `2^32` queries of `2^20` steps: no sum overflows.
-    fn score(&self, most: &[u64]) -> i64 {
-        let last = self.table.len() - 1;
-        let entry = |votes: &u64| self.table[(*votes as usize).min(last)];
-        most.iter().map(entry).sum::<i64>().min(self.cap)
+    fn score(&self, level: i64) -> i64 {
+        self.level - SHORT * (self.level - level).max(0)
     }
 }
 

@@ -159,7 +159,13 @@ impl Sanitise {
         outcome: &Outcome,
         entropy: &mut impl Entropy,
     ) -> Result<Sanitised> {
-        let Sum { cost, sensitivity } = self.sum(terms, votes, outcome);
+        let (cost, steps) = self.noisy::<R>(self.sum(terms, votes, outcome), entropy)?;
+        Ok(self.told(cost, steps))
+    }
+
+    /// Both numbers with their noise, which may be told.
+    fn noisy<R: Relation>(&self, sum: Sum, entropy: &mut impl Entropy) -> Result<(i64, i64)> {
+        let Sum { cost, sensitivity } = sum;
         let smoothed = Smoothed {
             value: i64::try_from(cost).unwrap_or(i64::MAX),
             sensitivity,
@@ -167,7 +173,7 @@ impl Sanitise {
         let noisy = self.cost::<R>()?.release(Secret::new(smoothed), entropy)?;
         let steps = Secret::new(vec![self.steps(sensitivity)]);
         let width = self.width::<R>()?.release(steps, entropy)?;
-        Ok(self.told(*noisy.value(), width.value()[0]))
+        Ok((*noisy.value(), width.value()[0]))
     }
 
     /// `ln S` in steps, of which a `β` has [`STEPS`]: neighbours' are at most [`STEPS_APART`] apart. Private.

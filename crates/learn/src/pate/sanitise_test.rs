@@ -188,44 +188,96 @@ fn widths_of_neighbours_are_as_far_apart_as_was_priced() {
     }
 }
 
-/// Intervals hold the cost as often as they say, and are as wide as the sensitivity at these votes asks for; estimates are right on average.
-#[test]
-fn intervals_hold_the_cost() {
+/// How many times a cost at the same votes is published: enough to see a tenth of its noise.
+const RUNS: u32 = 8000;
+
+/// What is published with the noise of `done`, judged by [`SANITISE`]: how far means and squares of both noises are off, each by how far it may be, and how many intervals hold the cost.
+fn judged(done: &Sanitise) -> ([f64; 4], f64) {
     let aggregation = Aggregation::new(&terms(Some(SANITISE))).expect("terms");
     let votes = Secret::new(votes());
     let mut entropy = Seeded::new(951);
+    let payment = Payment::uncharged(&aggregation, Uncharged);
+    let outcome = aggregation.run(&votes, payment, &mut entropy);
+    let sum = SANITISE.sum(
+        aggregation.terms(),
+        votes.as_ref().expose(),
+        &outcome.expect("entropy"),
+    );
     // What both releases cost themselves: the cost with its noise, and the width with a tenth of a Gaussian.
     let own = Release::new(0.02, 20.0).expect("positive").divergence(10.0) + 0.05;
-    let (runs, mut held, mut bias, mut spread, mut wide) = (200, 0, 0.0, 0.0, 0.0);
-    // A quarter of what may miss is one in 40, which a normal number passes beyond 1.96. The noise on `ln S` has a standard deviation of `βz`, and `e` to it is log-normal.
+    let truth = sum.cost as f64 * UNIT + own + 1e5_f64.ln() / 9.0;
+    let scale = 20.0 * sum.sensitivity * UNIT;
+    // A quarter of what may miss is one in 40, which a normal number passes beyond 1.96. The noise on `ln S` has a standard deviation of `βz`.
     let (reach, noise) = (1.959_964, 0.2_f64);
-    let factor = reach * 20.0 * (reach * noise + 0.5 * noise * noise).exp();
-    for _ in 0..runs {
-        let payment = Payment::uncharged(&aggregation, Uncharged);
-        let outcome = aggregation
-            .run(&votes, payment, &mut entropy)
+    let (mut cost, mut width, mut held) = ([0.0; 2], [0.0; 2], 0);
+    for _ in 0..RUNS {
+        let (noisy, steps) = done
+            .noisy::<ReplaceOne>(sum, &mut entropy)
             .expect("entropy");
-        let sum = SANITISE.sum(aggregation.terms(), votes.as_ref().expose(), &outcome);
-        let truth = sum.cost as f64 * UNIT + own + 1e5_f64.ln() / 9.0;
-        let told = outcome.sanitised.expect("asked for");
+        let told = SANITISE.told(noisy, steps);
         held += u32::from(told.low <= truth && truth <= told.high);
-        let z = (told.epsilon - truth) / (20.0 * sum.sensitivity * UNIT);
-        bias += z;
-        spread += z * z;
-        wide += (told.high - told.epsilon) / (factor * sum.sensitivity * UNIT);
+        let z = (told.epsilon - truth) / scale;
+        cost = [cost[0] + z, cost[1] + z * z];
+        let wide = (told.high - told.epsilon) / (reach * scale);
+        let z = (wide.ln() - reach * noise) / noise;
+        width = [width[0] + z, width[1] + z * z];
     }
-    let runs = f64::from(runs);
+    let runs = f64::from(RUNS);
     // Six deviations of a mean of normal numbers, and of their squares.
-    assert!((bias / runs).abs() < 6.0 / runs.sqrt(), "{bias}");
+    let mean = |sum: f64| (sum / runs).abs() / (6.0 / runs.sqrt());
+    let squares = |sum: f64| (sum / runs - 1.0).abs() / (6.0 * (2.0 / runs).sqrt());
+    let off = [
+        mean(cost[0]),
+        squares(cost[1]),
+        mean(width[0]),
+        squares(width[1]),
+    ];
+    (off, f64::from(held) / runs)
+}
+
+/// Intervals hold the cost as often as they say, and are as wide as the sensitivity at these votes asks for; estimates are right on average.
+#[test]
+fn intervals_hold_the_cost() {
+    let (off, held) = judged(&SANITISE);
+    assert!(off.iter().all(|off| *off < 1.0), "{off:?}");
     assert!(
-        (spread / runs - 1.0).abs() < 6.0 * (2.0 / runs).sqrt(),
-        "{spread}"
-    );
-    // Widths vary by a fifth: six deviations of their mean.
-    let error = 6.0 * (noise * noise).exp_m1().sqrt() / runs.sqrt();
-    assert!((wide / runs - 1.0).abs() < error, "{wide}");
-    assert!(
-        f64::from(held) >= 0.9 * runs - 6.0 * (0.09 * runs).sqrt(),
+        held >= 0.9 - 6.0 * (0.09 / f64::from(RUNS)).sqrt(),
         "{held}"
     );
+}
+
+/// A tenth less noise than was paid for is seen, on the cost and on the width.
+#[test]
+fn a_tenth_of_the_noise_is_missed() {
+    let sigma = 0.9 * SANITISE.sigma;
+    let width_noise = 0.9 * SANITISE.width_noise;
+    let (off, _) = judged(&Sanitise { sigma, ..SANITISE });
+    assert!(off[1] > 1.0 && off[3] < 1.0, "{off:?}");
+    let (off, _) = judged(&Sanitise {
+        width_noise,
+        ..SANITISE
+    });
+    assert!(off[1] < 1.0 && off[3] > 1.0, "{off:?}");
+}
+
+/// What a run publishes is this, of its own votes and answers.
+#[test]
+fn runs_publish_the_cost_of_their_answers() {
+    let aggregation = Aggregation::new(&terms(Some(SANITISE))).expect("terms");
+    let votes = Secret::new(votes());
+    let mut entropy = Seeded::new(952);
+    let own = SANITISE.own() + 1e5_f64.ln() / 9.0;
+    let mut squares = 0.0;
+    for _ in 0..50 {
+        let payment = Payment::uncharged(&aggregation, Uncharged);
+        let outcome = aggregation.run(&votes, payment, &mut entropy);
+        let outcome = outcome.expect("entropy");
+        let sum = SANITISE.sum(aggregation.terms(), votes.as_ref().expose(), &outcome);
+        let told = outcome.sanitised.expect("asked for");
+        let z = (told.epsilon - own - sum.cost as f64 * UNIT) / (20.0 * sum.sensitivity * UNIT);
+        assert!(z.abs() < 6.0, "{z}");
+        squares += z * z;
+    }
+    // Fifty squares of normal numbers are less than this once in a billion times.
+    assert!(squares > 10.0, "{squares}");
 }

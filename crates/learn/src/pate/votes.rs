@@ -309,6 +309,26 @@ mod tests {
         bytes
     }
 
+    /// Votes that lie on their side are those of as many teachers as there were queries.
+    #[test]
+    fn votes_have_as_many_teachers_as_were_declared() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let read = |text: &str, teachers| {
+            let path = folder.path().join("v.csv");
+            std::fs::write(&path, text).expect("written");
+            let declared = Declared {
+                classes: Some(3),
+                teachers: Some(teachers),
+            };
+            let votes = Votes::read(&path, Layout::Votes, declared);
+            votes.map(Secret::expose).map_err(|error| error.code())
+        };
+        let votes = read("a,b,c\n0,1,2\n0,1,1\n", 2).expect("two teachers");
+        assert_eq!((votes.teachers(), votes.queries()), (2, 3));
+        let turned = read("a,b\n0,0\n1,1\n2,1\n", 2);
+        assert_eq!(turned, Err("votes_unequal"));
+    }
+
     #[test]
     fn files_of_all_kinds_are_read() {
         let expected = Votes::from_votes(&[0, 1, 2, 0, 1, 1], 3, 3).expect("two teachers");

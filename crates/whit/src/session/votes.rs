@@ -10,13 +10,14 @@
 
 use serde::Serialize;
 use whit_accounting::price;
-use whit_accounting::reserve::{Account, Filter};
+use whit_accounting::reserve::{Account, Filter, Standing};
 use whit_core::{Bits, Delta, Entropy, Event, Neighbours, Secret};
 use whit_learn::pate::{Aggregation, Choice, Outcome, PrivateChoice, Votes};
 use whit_learn::{Payment, Priced};
 use whit_sql::Catalog;
 
 use super::rehearsal::{opening, verdict};
+use super::training::{Quoted, quoted_for};
 use super::{Charge, Error, Remaining, Result, Session, account, terms};
 
 /// Which votes, on whose expense.
@@ -130,6 +131,18 @@ impl Session {
         })
     }
 
+    /// What an aggregation would be charged. Looks at no vote, charges nothing.
+    pub fn quote_election(&self, election: &Election<'_>) -> Result<Quoted> {
+        let account = self.account(election.analyst)?;
+        let standings = self.ledger.standings(&account)?;
+        let mut quoted = quoted(&self.catalog, &self.filter, election, &account, standings)?;
+        if let Err(stopped) = self.ledger.running() {
+            quoted.room = 0;
+            quoted.objection = Some(stopped.to_string());
+        }
+        Ok(quoted)
+    }
+
     /// Charges a choice by votes, and then makes it.
     pub fn choose<'a>(
         &self,
@@ -185,6 +198,30 @@ impl Session {
             receipt: receipt.to_string(),
         })
     }
+}
+
+/// What an aggregation would be charged by a ledger that does not exist yet, and that this does not make.
+pub fn quote_election_unopened(catalog: &Catalog, election: &Election<'_>) -> Result<Quoted> {
+    let account = account(catalog, election.analyst)?;
+    let standings = opening(catalog, &account)?;
+    let filter = Filter::new(terms(catalog).mode);
+    quoted(catalog, &filter, election, &account, standings)
+}
+
+/// As [`Session::elect`] would charge it.
+fn quoted(
+    catalog: &Catalog,
+    filter: &Filter,
+    election: &Election<'_>,
+    account: &Account,
+    standings: Vec<Standing>,
+) -> Result<Quoted> {
+    let event = election.aggregation.event();
+    check(catalog, election.table, event)?;
+    let delta = delta(election.aggregation)?;
+    let filter = filter.with_delta(delta);
+    let charge = Charge::new(price(event, delta)?, &filter.cost(event)?);
+    quoted_for((event.clone(), charge), &filter, account, standings)
 }
 
 /// Would an aggregation be charged, by a ledger that begins with it?
@@ -296,6 +333,10 @@ mod tests {
             };
             let code = |refused: Error| refused.code();
             [
+                quote_election_unopened(&catalog, &election)
+                    .map(drop)
+                    .map_err(code),
+                session.quote_election(&election).map(drop).map_err(code),
                 rehearse_election(&catalog, &election).map_err(code),
                 rehearse_choice(&catalog, &order).map_err(code),
                 session
@@ -313,10 +354,66 @@ mod tests {
             ("nobody", Neighbours::AddRemove, "unknown_table"),
             ("people", Neighbours::ReplaceOne, "other_relation"),
         ] {
-            assert_eq!(asked(table, neighbours), [Err(says); 4], "{table}");
+            assert_eq!(asked(table, neighbours), [Err(says); 6], "{table}");
         }
         assert_eq!(left(), before);
-        assert_eq!(asked("people", Neighbours::AddRemove), [Ok(()); 4]);
+        assert_eq!(asked("people", Neighbours::AddRemove), [Ok(()); 6]);
         assert!(left() < before);
+    }
+
+    /// What a dry run says is what is charged then, and itself charges nothing.
+    #[test]
+    fn quotes_are_what_is_charged() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, text) in [
+            ("people.csv", "who,age\nann,31\n"),
+            ("streets.csv", "name\nelm\n"),
+        ] {
+            std::fs::write(folder.path().join(name), text).expect("writable");
+        }
+        let catalog = Catalog::parse(CATALOG).expect("a catalog");
+        let aggregation = Aggregation::new(&Terms {
+            neighbours: Neighbours::AddRemove,
+            ..Terms::default()
+        });
+        let aggregation = aggregation.expect("terms");
+        let election = Election {
+            table: "people",
+            aggregation: &aggregation,
+            analyst: None,
+        };
+        let unopened = quote_election_unopened(&catalog, &election).expect("a price");
+        let ledger = folder.path().join("whit.ledger");
+        assert!(!ledger.exists());
+        let session = Session::open(catalog, folder.path(), &ledger).expect("opens");
+        let left = || session.budget(None).expect("open").dataset.epsilon;
+        let before = left();
+        let quoted = session.quote_election(&election).expect("a price");
+        assert_eq!(
+            (&quoted.charge, quoted.room),
+            (&unopened.charge, unopened.room)
+        );
+        assert_eq!((left(), quoted.objection), (before, None));
+        let votes = Secret::new(Votes::from_histogram(&[90, 10], 2).expect("votes"));
+        let elected = session.elect(&election, &votes, &mut Seeded::new(3));
+        assert_eq!(elected.expect("room").charge, quoted.charge);
+        assert!(left() < before);
+        // Where there is no room, the quote says so, and the run is refused.
+        let dear = Aggregation::new(&Terms {
+            sigma: 0.3,
+            ..*aggregation.terms()
+        });
+        let dear = dear.expect("terms");
+        let election = Election {
+            aggregation: &dear,
+            ..election
+        };
+        let quoted = session.quote_election(&election).expect("a price");
+        assert!(quoted.room == 0 && quoted.objection.is_some());
+        assert!(
+            session
+                .elect(&election, &votes, &mut Seeded::new(4))
+                .is_err()
+        );
     }
 }
