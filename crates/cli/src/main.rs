@@ -175,22 +175,25 @@ fn main() -> ExitCode {
     // Cases and their answers are JSON, whatever the format of the rest.
     let cases = |argument: &OsString| argument.to_string_lossy().starts_with("--json");
     let for_programs = format == Format::Json || arguments.iter().any(cases);
-    let (mut unanswered, mut violated, mut ended_by) = (false, false, None);
-    let mut outcome =
-        outcome::guard(|| run(arguments, &mut unanswered, &mut violated, &mut ended_by));
+    let mut beside = Beside::default();
+    let mut outcome = outcome::guard(|| run(arguments, &mut beside));
     if !for_programs {
         outcome = for_eyes(outcome);
     }
     let code = outcome::show(outcome, format);
+    // After the answer, and never in its place: what was found took its time.
+    let unwritten = beside.unwritten.as_ref().map(outcome::complain);
     // Cases fail one by one, each with a line of its own.
     if code != ExitCode::SUCCESS {
         code
-    } else if unanswered {
+    } else if beside.unanswered {
         ExitCode::from(2)
-    } else if violated {
-        // An audit that refutes a claim has an answer, and is no success.
+    } else if beside.violated {
+        // An audit that refutes a claim has an answer, and is no success, whatever became of its report.
         ExitCode::from(3)
-    } else if let Some(signal) = ended_by {
+    } else if let Some(code) = unwritten {
+        code
+    } else if let Some(signal) = beside.ended_by {
         ExitCode::from(signal.exit_code())
     } else {
         code
@@ -215,14 +218,21 @@ fn for_eyes(outcome: Result<String, Failure>) -> Result<String, Failure> {
         .map_err(clean)
 }
 
-/// The text for stdout; `unanswered` is set if a part of what was asked has no answer, `violated` if an audit refuted a claim, `ended_by` if
-/// training was stopped.
-fn run(
-    arguments: Vec<OsString>,
-    unanswered: &mut bool,
-    violated: &mut bool,
-    ended_by: &mut Option<train_stop::Signal>,
-) -> Result<String, Failure> {
+/// What is to be said beside an answer.
+#[derive(Default)]
+struct Beside {
+    /// A part of what was asked has no answer.
+    unanswered: bool,
+    /// An audit refuted a claim.
+    violated: bool,
+    /// Training was stopped.
+    ended_by: Option<train_stop::Signal>,
+    /// The report of an audit could not be written in the end.
+    unwritten: Option<Failure>,
+}
+
+/// The text for stdout.
+fn run(arguments: Vec<OsString>, beside: &mut Beside) -> Result<String, Failure> {
     match Arguments::try_parse_from(arguments) {
         Ok(Arguments { command, format }) => match command {
             Command::Query(arguments) => query::run(arguments, format),
@@ -232,11 +242,18 @@ fn run(
             Command::Check(arguments) => check::run(arguments, format.format()?),
             Command::Stats(arguments) => stats::run(arguments, format.format()?),
             Command::Explain(arguments) => explain::run(arguments, format.format()?),
-            Command::Account(arguments) => account::run(arguments, format.format()?, unanswered),
-            Command::Train(arguments) => train::run(arguments, format.format()?, ended_by),
+            Command::Account(arguments) => {
+                account::run(arguments, format.format()?, &mut beside.unanswered)
+            }
+            Command::Train(arguments) => {
+                train::run(arguments, format.format()?, &mut beside.ended_by)
+            }
             Command::Predict(arguments) => predict::run(arguments, format),
             Command::Pate(arguments) => pate::run(arguments, format.format()?),
-            Command::Audit(arguments) => audit::run(arguments, format.format()?, violated),
+            Command::Audit(arguments) => {
+                let (violated, unwritten) = (&mut beside.violated, &mut beside.unwritten);
+                audit::run(arguments, format.format()?, violated, unwritten)
+            }
         },
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(error.to_string()),

@@ -42,13 +42,7 @@ pub(crate) fn show(outcome: Result<String, Failure>, format: Format) -> ExitCode
         (Ok(text), _) => (write(io::stdout(), &text), 0),
         (Err(failure), Format::Json) => (write(io::stdout(), &json(&failure)), exit_code(&failure)),
         (Err(failure), Format::Table) => {
-            let text = format!(
-                "error[{}]: {}\nhint: {}",
-                failure.code(),
-                failure.reason(),
-                failure.suggestion()
-            );
-            (write(io::stderr(), &text), exit_code(&failure))
+            (write(io::stderr(), &lines(&failure)), exit_code(&failure))
         }
     };
     match written {
@@ -64,6 +58,22 @@ pub(crate) fn show(outcome: Result<String, Failure>, format: Format) -> ExitCode
             BROKEN.into()
         }
     }
+}
+
+/// Says on stderr what went wrong beside an answer, which has stdout for itself.
+pub(crate) fn complain(failure: &Failure) -> ExitCode {
+    // Who does not hear it has the exit code.
+    let _ = write(io::stderr(), &lines(failure));
+    exit_code(failure).into()
+}
+
+fn lines(failure: &Failure) -> String {
+    format!(
+        "error[{}]: {}\nhint: {}",
+        failure.code(),
+        failure.reason(),
+        failure.suggestion()
+    )
 }
 
 fn write(mut to: impl Write, text: &str) -> io::Result<()> {
