@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p whit-testkit --example mutants [-- NAME]`: less than half an hour on two cores. With a NAME only the mutants
 //! whose names contain it are planted; with `clean` none, and with `planted` all but those of doors, and nothing is run without a bug. With `learning` it is about private
-//! learning instead: its bugs, its tests without them, a few minutes. With `doors` bugs of sessions and of the command line are planted, for which the engine of private SQL is built.
+//! learning instead: its bugs, its tests without them, a few minutes. With `audits` bugs of the instruments that doubt are planted. With `doors` bugs of sessions and of the command line are planted, for which the engine of private SQL is built.
 //!
 //! All of this happens in a copy of the workspace that it is called in, as it is now, changes included, so that it may be edited meanwhile. The first clean run is of
 //! all tests; those that tell of no seed do the same every time and are left out of the others. A mutant's tests end with the first that fails. With
@@ -24,6 +24,7 @@ use std::time::Instant;
 
 use whit_testkit::long;
 use whit_testkit::mutant::{DOORS, LEARNING, MUTANTS, Mutant};
+use whit_testkit::mutant_audit::AUDITS;
 
 const CLEAN_RUNS: usize = 20;
 /// Packages, and which of their tests.
@@ -74,12 +75,13 @@ fn main() -> ExitCode {
     let mutants: Vec<&Mutant> = match wanted.as_str() {
         "" => MUTANTS.iter().collect(),
         "learning" => LEARNING.iter().collect(),
+        "audits" => AUDITS.iter().collect(),
         "doors" => DOORS.iter().collect(),
-        "planted" => MUTANTS.iter().chain(LEARNING).collect(),
+        "planted" => MUTANTS.iter().chain(LEARNING).chain(AUDITS).collect(),
         name => {
             let named = |mutant: &&Mutant| mutant.name.contains(name);
-            let all = MUTANTS.iter().chain(LEARNING).chain(DOORS);
-            all.filter(named).collect()
+            let all = [MUTANTS, LEARNING, AUDITS, DOORS];
+            all.into_iter().flatten().filter(named).collect()
         }
     };
     let survivors = workshop.plant(&mutants);

@@ -5,6 +5,7 @@
 
 mod entropy;
 pub mod mutant;
+pub mod mutant_audit;
 mod neighbour;
 
 pub use entropy::{FailingEntropy, Seeded, SeededBits};

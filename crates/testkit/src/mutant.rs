@@ -1084,6 +1084,22 @@ pub const LEARNING: &[Mutant] = &[
 /// The bugs of doors and of sessions, whose tests need the engine of private SQL, which takes long to build.
 pub const DOORS: &[Mutant] = &[
     Mutant {
+        name: "audited programs: batches that repeat each other are counted",
+        file: "crates/cli/src/audit_runner.rs",
+        original: "&& batches_repeat(&digests, lines, world)",
+        planted: "&& !batches_repeat(&digests, lines, world)\n                && digests.is_empty()",
+        package: CLI,
+        tests: "a_fixed_seed_is_no_noise",
+    },
+    Mutant {
+        name: "audited programs: the name of a folder is shown",
+        file: "crates/cli/src/audit_runner.rs",
+        original: "printed.replace(copy.word.as_bytes(), zeros.as_bytes());",
+        planted: "let _ = zeros;",
+        package: CLI,
+        tests: "the_name_of_a_file_is_no_evidence",
+    },
+    Mutant {
         name: "votes: rows of a private table are aggregated",
         file: "crates/cli/src/pate_aggregate.rs",
         original: "refuse_as_votes(&arguments.votes, arguments.catalog.as_deref())?;",
@@ -1141,7 +1157,8 @@ mod tests {
     #[test]
     fn every_original_stands_in_its_file_once() {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-        for mutant in MUTANTS.iter().chain(LEARNING).chain(DOORS) {
+        let lists = [MUTANTS, LEARNING, crate::mutant_audit::AUDITS, DOORS];
+        for mutant in lists.into_iter().flatten() {
             #[expect(clippy::disallowed_methods, reason = "reads the source, not data")]
             let source = std::fs::read_to_string(format!("{root}/{}", mutant.file))
                 .expect("a file of the workspace");
