@@ -23,7 +23,7 @@ use crate::pate_result::tried;
 /// fresh entropy, at level 1e-7. A true claim is convicted by both with probability below 1e-10, and one of all with less than 1e-7.
 ///
 /// With a million samples (the default) every case that costs a draw of noise would show ten percent too little of it. What takes longer is sampled less often, and would show half;
-/// the table says which. `--quick` takes less than a minute, and would show half of it in every case.
+/// the table says which. `--quick` takes less than a minute, and would show half of it in each case 99 times in a hundred.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
