@@ -292,15 +292,15 @@ mod tests {
         assert!(of_worlds(world(1.0), world(3.0)).contains("not like each other"));
     }
 
-    /// The same noise, written with one more digit in one world: no number differs, and every outcome does.
+    /// The same noise, which ends with another blank in the other world: no number and no length differs, and every outcome does.
     #[test]
     fn how_noise_is_written_is_evidence() {
         let (mut one, mut other) = (normal(1), normal(2));
         let written = |text: String| Outcome::new(End::Done, text.as_bytes());
         let outputs = Outputs::run(
             1000,
-            || written(format!("{:.3}", 1000.0 * one())),
-            || written(format!("{:.3}0", 1000.0 * other())),
+            || written(format!("{:.3} ", 1000.0 * one())),
+            || written(format!("{:.3}\t", 1000.0 * other())),
         );
         let found = lower(outputs, 0.01);
         assert!(found > 2.0, "{found}");

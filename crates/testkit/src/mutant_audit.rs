@@ -37,7 +37,7 @@ pub const AUDITS: &[Mutant] = &[
         original: "Ok(bounds[splits.div_ceil(2) - 1])",
         planted: "Ok(bounds[0])",
         package: AUDIT,
-        tests: "many_splits_alarm",
+        tests: "world",
     },
     Mutant {
         name: "audit: two bounds at the level of one",
