@@ -48,6 +48,8 @@ pub(crate) struct Program {
 
 /// The SHA-256 of what a run printed.
 pub(crate) type Digest = [u8; 32];
+/// What a run came to, line by line if it is a batch, and the digest of all that it printed.
+type Came = (Vec<Outcome>, Digest);
 
 /// What one process came to.
 struct Ran {
@@ -67,7 +69,7 @@ impl Program {
         let order = order(runs)?;
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let progress = Progress::new(2 * runs);
-        let found: Mutex<Vec<Option<(Vec<Outcome>, Digest)>>> = Mutex::new(vec![None; 2 * runs]);
+        let found: Mutex<Vec<Option<Came>>> = Mutex::new(vec![None; 2 * runs]);
         let failure: Mutex<Option<Failure>> = Mutex::new(None);
         let work = || {
             while !stop.load(Ordering::Relaxed) {
@@ -175,8 +177,8 @@ impl Program {
         }
     }
 
-    /// One run, as outcomes and as the digest of all that it printed.
-    fn once(&self, copy: &Copy) -> Result<(Vec<Outcome>, Digest), Failure> {
+    /// One run.
+    fn once(&self, copy: &Copy) -> Result<Came, Failure> {
         let ran = self.process(copy, self.printing(), Stdio::null())?;
         let digest = ran.printed.digest();
         let Some(lines) = self.batch else {
