@@ -27,6 +27,7 @@
 
 mod alpha;
 mod attack;
+mod batch;
 mod binomial;
 mod bootstrap;
 mod bound;
@@ -59,6 +60,7 @@ mod world;
 
 pub use alpha::{ALPHA_MAX, ALPHA_MIN, Alpha};
 pub use attack::Target;
+pub use batch::batches_repeat;
 pub use bootstrap::{Resample, area_under_curve, bootstrap};
 pub use bound::{EpsilonBound, REACH_FACTOR, REACH_POWER, Ruling};
 pub use curve::Search;
@@ -75,6 +77,7 @@ pub use neighbour::{Pair, farthest_neighbours};
 pub use one_run::{CanaryScores, GuessRule, Guesses, OneRun};
 pub use outcome::{End, Outcome, Printing};
 pub use power::{planned_power, trials_for, trials_to_reach};
+pub use program::Seen;
 pub use replay::{CoinStream, Coins, Replayed, replay};
 pub use report::{Kind, Report, Row};
 pub use two_stages::TwoStages;

@@ -1,7 +1,7 @@
 //! What one run of a program came to: how it ended, and what it had printed by then.
 //!
-//! All of it can be seen, and is part of the output. Bytes are compared as bytes. Of a long text its beginning, its length and its digest are kept, which differ wherever the text
-//! does: nothing is cut off, and no number is made of a part of what was printed.
+//! All of it can be seen, and is part of the output. Bytes are compared as bytes: `3` and `3.0` are one number and two outcomes, and so are a line with its end and one without. Of a long text its beginning, its
+//! length and its digest are kept, which differ wherever the text does: nothing is cut off, and no number is made of a part of what was printed.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 const NUMBER_MAX: usize = 2048;
 /// More bytes than this are a long text.
 const TEXT_MAX: usize = 256;
-/// So many bytes of a long text are kept.
+/// So many bytes of a long text are kept, and of any text and number this is its form.
 const BEGINNING: usize = 64;
 /// So many characters of a text are quoted in the name of an event.
 const QUOTED_MAX: usize = 80;
@@ -42,20 +42,19 @@ impl fmt::Display for End {
 }
 
 /// What one run of a program came to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Outcome {
     end: End,
     printed: Printed,
+    /// The number that was printed, if it is one; it may be infinite, or none (`nan`).
+    number: Option<f64>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum Printed {
-    /// It may be infinite, or none (`nan`).
-    Number(f64),
-    /// Something else, without the end of its last line.
-    Text(Vec<u8>),
+/// All that was printed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Printed {
+    Whole(Box<[u8]>),
     Long(Box<Long>),
-    Silence,
 }
 
 /// What is kept of a long text.
@@ -121,26 +120,21 @@ impl Outcome {
 
     /// The number that was printed; if none was, `nan`.
     pub fn number(&self) -> f64 {
-        match self.printed {
-            Printed::Number(number) => number,
-            _ => f64::NAN,
-        }
-    }
-
-    /// Did it print something that is no number?
-    pub(crate) fn is_text(&self) -> bool {
-        matches!(self.printed, Printed::Text(_) | Printed::Long(_))
+        self.number.unwrap_or(f64::NAN)
     }
 
     /// Which kind of outcome it is, in words.
     pub fn kind(&self) -> String {
-        let printed = match &self.printed {
-            Printed::Number(number) if number.is_nan() => "not a number",
-            Printed::Number(number) if number.is_infinite() => "infinite",
-            Printed::Number(_) => "a number",
-            Printed::Text(_) => "text",
-            Printed::Long(_) => "a long text",
-            Printed::Silence => "silence",
+        let printed = match (self.number, &self.printed) {
+            (Some(number), _) if number.is_nan() => "not a number",
+            (Some(number), _) if number.is_infinite() => "infinite",
+            (Some(_), _) => "a number",
+            (None, Printed::Long(_)) => "a long text",
+            (None, Printed::Whole(text)) => match &text[..] {
+                b"" => SILENCE,
+                b"\n" | b"\r\n" => "an empty line",
+                _ => "text",
+            },
         };
         after(self.end, printed)
     }
@@ -150,20 +144,56 @@ impl Outcome {
         Category::Kind(self.kind())
     }
 
-    /// The kind, and the text if it is one.
+    /// The kind, and what was printed if it is no number.
     pub(crate) fn category(&self) -> Category {
-        match &self.printed {
-            Printed::Text(text) => Category::Text(self.end, text.clone()),
-            Printed::Long(long) => Category::Long(self.end, long.clone()),
-            _ => self.plain_kind(),
+        match (self.number, &self.printed) {
+            (None, Printed::Whole(text)) if text.is_empty() => self.plain_kind(),
+            (None, _) => self.bytes(),
+            (Some(_), _) => self.plain_kind(),
         }
     }
+
+    /// All that was printed, byte by byte.
+    pub(crate) fn bytes(&self) -> Category {
+        Category::Text(self.end, self.printed.clone())
+    }
+
+    /// The beginning of what was printed, with every digit as 0: how numbers are written, and not which.
+    pub(crate) fn form(&self) -> Category {
+        let beginning = match &self.printed {
+            Printed::Whole(text) => &text[..text.len().min(BEGINNING)],
+            Printed::Long(long) => &long.beginning[..],
+        };
+        let plain = |byte: &u8| {
+            if byte.is_ascii_digit() { b'0' } else { *byte }
+        };
+        let form: Box<[u8]> = beginning.iter().map(plain).collect();
+        Category::Text(self.end, Printed::Whole(form))
+    }
+
+    /// How many bytes were printed.
+    pub(crate) fn length(&self) -> Category {
+        let bytes = match &self.printed {
+            Printed::Whole(text) => text.len() as u64,
+            Printed::Long(long) => long.bytes,
+        };
+        Category::Length(self.end, bytes)
+    }
 }
+
+/// Two outcomes are the same if nobody can tell them apart.
+impl PartialEq for Outcome {
+    fn eq(&self, other: &Self) -> bool {
+        (self.end, &self.printed) == (other.end, &other.printed)
+    }
+}
+
+const SILENCE: &str = "silence";
 
 fn after(end: End, printed: &str) -> String {
     match (end, printed) {
         (End::Done, _) => printed.into(),
-        (_, "silence") => end.to_string(),
+        (_, SILENCE) => end.to_string(),
         _ => format!("{end} after {printed}"),
     }
 }
@@ -172,16 +202,19 @@ fn after(end: End, printed: &str) -> String {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Category {
     Kind(String),
-    Text(End, Vec<u8>),
-    Long(End, Box<Long>),
+    Text(End, Printed),
+    Length(End, u64),
 }
 
 impl fmt::Debug for Category {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kind(kind) => f.write_str(kind),
-            Self::Text(end, text) => f.write_str(&after(*end, &format!("text {}", Quoted(text)))),
-            Self::Long(end, long) => f.write_str(&after(*end, &format!("{long:?}"))),
+            Self::Text(end, Printed::Whole(text)) => {
+                f.write_str(&after(*end, &Quoted(text).to_string()))
+            }
+            Self::Text(end, Printed::Long(long)) => f.write_str(&after(*end, &format!("{long:?}"))),
+            Self::Length(end, bytes) => f.write_str(&after(*end, &bytes.to_string())),
         }
     }
 }
@@ -260,28 +293,32 @@ impl Printing {
     /// where it is printed, is no number.
     pub fn outcome(&self, end: End) -> Outcome {
         let text = &self.beginning[..];
-        let line = text.strip_suffix(b"\n");
-        let line = line.map_or(text, |line| line.strip_suffix(b"\r").unwrap_or(line));
         let may_be_cut = !self.closed || end == End::TimedOut;
         let number = || {
             let whole = self.is_whole() && text.len() <= NUMBER_MAX;
             let text = std::str::from_utf8(text).ok().filter(|_| whole)?;
             text.trim().parse().ok()
         };
-        let printed = if self.bytes == 0 || (self.is_whole() && line.is_empty()) {
-            Printed::Silence
-        } else if let Some(number) = number().filter(|_| !may_be_cut || text.ends_with(b"\n")) {
-            Printed::Number(number)
-        } else if self.is_whole() && line.len() <= TEXT_MAX {
-            Printed::Text(line.to_vec())
+        let number = number().filter(|_| !may_be_cut || text.ends_with(b"\n"));
+        let printed = if self.is_whole() && text.len() <= TEXT_MAX {
+            Printed::Whole(text.into())
         } else {
             Printed::Long(Box::new(Long {
                 beginning: text[..text.len().min(BEGINNING)].to_vec(),
                 bytes: self.bytes,
-                digest: self.digest.clone().finalize().into(),
+                digest: self.digest(),
             }))
         };
-        Outcome { end, printed }
+        Outcome {
+            end,
+            printed,
+            number,
+        }
+    }
+
+    /// The SHA-256 of all that was printed.
+    pub fn digest(&self) -> [u8; 32] {
+        self.digest.clone().finalize().into()
     }
 }
 
@@ -302,12 +339,11 @@ mod tests {
         for (printed, kind) in [
             (&b"yes\n"[..], "text"),
             (b"", "silence"),
-            (b"\r\n", "silence"),
+            (b"\r\n", "an empty line"),
         ] {
             assert_eq!(done(printed).kind(), kind);
             assert!(done(printed).number().is_nan());
         }
-        assert_eq!(done(b"yes\n"), done(b"yes"));
         let smallest = format!("{:.1074}", f64::from_bits(1));
         assert_eq!(done(smallest.as_bytes()).number(), f64::from_bits(1));
     }
@@ -329,10 +365,7 @@ mod tests {
             Outcome::new(End::Signal(9), b"")
         );
         let text = Outcome::new(End::Exit(3), b"no");
-        assert_eq!(
-            format!("{:?}", text.category()),
-            "exit code 3 after text \"no\""
-        );
+        assert_eq!(format!("{:?}", text.category()), "exit code 3 after \"no\"");
     }
 
     /// Bytes that are no UTF-8 are as different as others.
@@ -340,12 +373,36 @@ mod tests {
     fn bytes_are_compared_as_bytes() {
         let [one, other] = [b"\xff", b"\xfe"].map(|byte| done(byte).category());
         assert!(one != other);
-        assert_eq!(format!("{one:?}"), "text \"\\xff\"");
+        assert_eq!(format!("{one:?}"), "\"\\xff\"");
         assert!(
             done(b"\\xff").category() != one,
             "nor is what is escaped what was printed"
         );
-        assert!(done(b"yes ").category() != done(b"yes").category());
+        for (one, other) in [
+            (&b"yes "[..], &b"yes"[..]),
+            (b"yes\n", b"yes"),
+            (b"\n", b""),
+            (b"3.0", b"3"),
+            (b"9007199254740993", b"9007199254740992"),
+        ] {
+            assert_ne!(done(one), done(other));
+            assert!(done(one).bytes() != done(other).bytes());
+        }
+    }
+
+    /// How a number is written tells programs apart that print the same numbers.
+    #[test]
+    fn a_form_is_how_numbers_are_written() {
+        let form = |printed: &[u8]| format!("{:?}", done(printed).form());
+        assert_eq!(form(b"-12.5e7\n"), "\"-00.0e0\\n\"");
+        assert_eq!(form(b"37"), form(b"52"));
+        assert_ne!(form(b"37"), form(b"37.0"));
+        assert_eq!(form(&[b'7'; 3000]), form(&[b'5'; 65]));
+        let length = |printed: &[u8]| format!("{:?}", done(printed).length());
+        assert_eq!(
+            (length(&[b'7'; 3000]), length(b"37\n")),
+            ("3000".into(), "3".into())
+        );
     }
 
     /// A megabyte and its last byte.

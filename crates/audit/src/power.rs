@@ -163,6 +163,31 @@ mod tests {
         assert!(planned_power([0.1, 0.0], claim, 1000, alpha) > 0.999);
     }
 
+    /// An event that loses more than is claimed beside a delta, a thousand times: as often as it is convicted. Without the delta nearly all would be.
+    #[test]
+    fn planned_power_beside_a_delta_is_that_of_the_bound() {
+        let claim = Claim {
+            epsilon: Epsilon::new(0.6).expect("not negative"),
+            delta: Delta::new(0.05).expect("in range"),
+        };
+        let alpha = Alpha::new(0.05).expect("in range");
+        let planned = planned_power([0.5, 0.2], claim, 1000, alpha);
+        let convicted = (0..1000).filter(|seed| {
+            let share = |p: f64, seed: u64| {
+                let mut flip = crate::simulate::coin(seed, p);
+                let hits = (0..1000).filter(|_| flip()).count() as u64;
+                Share { hits, trials: 1000 }
+            };
+            let (likely, unlikely) = (share(0.5, 2 * seed), share(0.2, 2 * seed + 1));
+            let counts = Counts::of_fixed_event("yes", likely, unlikely);
+            let bound = counts.epsilon_lower(claim.delta, Group::ONE, alpha);
+            bound.expect("valid").ruling(claim) == Ruling::Violated
+        });
+        let found = convicted.count() as f64 / 1000.0;
+        assert!(planned > 0.3 && planned < 0.9, "{planned}");
+        assert!((found - planned).abs() < 0.11, "{found} {planned}");
+    }
+
     #[test]
     fn more_trials_are_needed_for_less_claims() {
         let needed = |claimed: f64, group: u32| {

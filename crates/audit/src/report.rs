@@ -7,7 +7,7 @@
 //! **Names in JSON.** Only a bound that assumes nothing is called `epsilon_lower`. What rests on a model is `epsilon_lower_if_model`, with
 //! `confidence_if_model`, and what is no bound is `epsilon_estimate`: a program that looks for the first cannot read one of the others by mistake.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -229,6 +229,9 @@ pub struct Report {
     #[serde(rename = "verdict_confidence")]
     confidence: f64,
     sentence: String,
+    /// What was run, and what was counted, as names and values.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    settings: BTreeMap<String, String>,
     rows: Vec<Row>,
 }
 
@@ -252,8 +255,21 @@ impl Report {
             verdict,
             confidence,
             sentence,
+            settings: BTreeMap::new(),
             rows,
         }
+    }
+
+    /// With what it was made: the command, the number of trials, what was counted.
+    #[must_use]
+    pub fn with_setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.insert(name.into(), value.into());
+        self
+    }
+
+    /// All of these, by name.
+    pub fn settings(&self) -> &BTreeMap<String, String> {
+        &self.settings
     }
 
     /// At least the probability that it wrongs no true claim.

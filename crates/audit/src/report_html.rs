@@ -42,9 +42,19 @@ impl Report {
         }
         page.push_str(
             "</tbody></table>\n<p>A measured number is a lower bound on the true loss, but for estimates: it may refute a claim and can never prove one. Verdicts rest on \
-             bounds that assume nothing about the mechanism; what rests on a model, and estimates, have none. <em>Inconclusive</em> means \
-             that a mechanism with twice the claimed loss could have passed.</p>\n</body></html>\n",
+             bounds that assume nothing about the mechanism; what rests on a model, and estimates, have none. <em>Inconclusive</em> means that nothing was refuted and nothing else can be said: \
+             a mechanism with twice the claimed loss could have passed, as the trials were too few; or the outputs were such that no attack could have found anything in them; or the loss was measured at a smaller \
+             &delta; than was claimed. The sentence above says which.</p>\n",
         );
+        if !self.settings().is_empty() {
+            page.push_str("<h2>What was run</h2>\n<table><tbody>\n");
+            for (name, value) in self.settings() {
+                let (name, value) = (escape(name), escape(value));
+                let _ = writeln!(page, "<tr><th>{name}</th><td>{value}</td></tr>");
+            }
+            page.push_str("</tbody></table>\n");
+        }
+        page.push_str("</body></html>\n");
         page
     }
 }
@@ -78,7 +88,7 @@ fn measured(row: &Row) -> String {
     }
 }
 
-/// Measured over claimed, a line for each series, and the diagonal that no honest point is above.
+/// Measured over claimed, a line for each series, and the diagonal. Bounds that assume nothing are filled points, and one above the diagonal refutes its claim; what rests on a model, and estimates, are rings, and refute nothing.
 fn plot(rows: &[Row]) -> String {
     let points: Vec<(&Row, f64, f64)> = rows
         .iter()
@@ -139,7 +149,7 @@ fn plot(rows: &[Row]) -> String {
     }
     let _ = writeln!(
         svg,
-        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">claimed epsilon; above the dashed line a claim is false</text>",
+        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">claimed epsilon; above the dashed line a filled point refutes its claim</text>",
         SIZE.0 / 2.0,
         SIZE.1 - 8.0
     );
@@ -242,6 +252,37 @@ mod tests {
         assert_eq!(page.matches("<polyline").count(), 1);
         assert_eq!(page.matches("<tr>").count(), 4);
         assert!(page.contains("class=\"violated\">violated<"));
+    }
+
+    /// Points above the line that refute nothing are rings, and the words beside them say so.
+    #[test]
+    fn what_the_plot_says_of_a_point_is_true() {
+        let curve = |epsilon| if epsilon < 50.0 { 1.0 } else { 0.0 };
+        let alpha = crate::Alpha::new(0.01).expect("in range");
+        let model = crate::ModelBound::of_curve("a shape", whit_core::Delta::ZERO, alpha, curve);
+        let claim = crate::Claim::pure(whit_core::Epsilon::new(1.0).expect("not negative"));
+        let rows = vec![
+            Row::of_model("fitted", &model, Some(claim)),
+            row((900, 100), 1000, Some(1.0)),
+        ];
+        let page = Report::new("Rings", rows).to_html();
+        assert_eq!(
+            page.matches("fill=\"none\" stroke=\"#0a4696\"><title>")
+                .count(),
+            1
+        );
+        assert_eq!(page.matches("fill=\"#b00020\"").count(), 1);
+        assert!(page.contains("a filled point refutes its claim"));
+    }
+
+    #[test]
+    fn a_report_says_what_was_run() {
+        let report = Report::new("An audit", vec![row((900, 100), 1000, Some(1.0))])
+            .with_setting("command", "python3 <mine>.py {}");
+        let page = report.to_html();
+        assert!(page.contains("<tr><th>command</th><td>python3 &lt;mine&gt;.py {}</td></tr>"));
+        let json = serde_json::to_value(&report).expect("numbers and strings");
+        assert_eq!(json["settings"]["command"], "python3 <mine>.py {}");
     }
 
     #[test]

@@ -39,26 +39,46 @@ enum Command {
     Whole(audit_self::Arguments),
 }
 
-/// `violated` is set if a claim was refuted.
+/// What an audit came to.
+pub(crate) struct Audited {
+    text: String,
+    verdict: Ruling,
+    report: Result<(), Failure>,
+}
+
+impl Audited {
+    /// Writes the report, if one was asked for. If that fails the text is there all the same: it may stand for hours of work.
+    pub(crate) fn new(text: String, verdict: Ruling, report: &Report, path: Option<&Path>) -> Self {
+        Self {
+            text,
+            verdict,
+            report: path.map_or(Ok(()), |path| write_report(report, path)),
+        }
+    }
+}
+
+/// `violated` is set if a claim was refuted, and `unwritten` if the report could not be written at the end.
 pub(crate) fn run(
     arguments: Arguments,
     format: Format,
     violated: &mut bool,
+    unwritten: &mut Option<Failure>,
 ) -> Result<String, Failure> {
-    let (text, ruling) = match arguments.command {
+    let audited = match arguments.command {
         Command::Program(arguments) => audit_command::run(*arguments, format)?,
         Command::Train(arguments) => audit_train::run(&arguments, format)?,
         Command::Whole(arguments) => audit_self::run(&arguments, format)?,
     };
-    *violated = ruling == Ruling::Violated;
-    Ok(text)
+    *violated = audited.verdict == Ruling::Violated;
+    *unwritten = audited.report.err();
+    Ok(audited.text)
 }
 
 /// The code of a report that cannot be written.
 pub(crate) const REPORT_NOT_WRITTEN: &str = "report_not_written";
 
 /// Writes a report: JSON if the name ends so, and HTML otherwise.
-pub(crate) fn write_report(report: &Report, path: &Path) -> Result<(), Failure> {
+fn write_report(report: &Report, path: &Path) -> Result<(), Failure> {
     let json = path.extension().is_some_and(|ending| ending == "json");
     let text = if json {
         serde_json::to_string_pretty(report).expect("a report is made of numbers and strings")

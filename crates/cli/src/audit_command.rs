@@ -13,7 +13,7 @@ use whit_audit::{
     Alpha, Claim, EpsilonBound, Group, Outcome, Outputs, Report, Row, Ruling, Share, Target, World,
 };
 
-use crate::audit::{REPORT_NOT_WRITTEN, write_report};
+use crate::audit::{Audited, REPORT_NOT_WRITTEN};
 use crate::audit_neighbours::Neighbours;
 use crate::audit_runner::Program;
 use crate::pate_result::tried;
@@ -22,7 +22,7 @@ use crate::{Format, audit_stop, sheet};
 /// Runs a program on two neighbouring files, many times, and measures how far its answers tell them apart.
 ///
 /// The program is run without a shell; {} in its arguments becomes the file. It prints one number and ends. Everything else that can happen is an outcome
-/// too: an exit code or a signal, a timeout, bytes that are no number, nothing at all, and what was printed before a failure. What goes to stderr is not looked at. Runs are independent as far as the program is: it must
+/// too: how the number is written, an exit code or a signal, a timeout, bytes that are no number, nothing at all, and what was printed before a failure. What goes to stderr is not looked at. Runs are independent as far as the program is: it must
 /// draw fresh noise each time.
 ///
 /// Each run reads a copy of its own, alone in a new folder with a random name (in TMPDIR, removed at the end). The copy is called data, with the ending of the two files, which must be the same: their names, folders and
@@ -31,7 +31,7 @@ use crate::{Format, audit_stop, sheet};
 /// The first half of the trials chooses what to look for, the second half counts it. The answer is a lower bound on epsilon that holds with the
 /// stated confidence, whatever the program is, and a verdict: violated (the bound is above the claim), consistent (it is
 /// not, and randomized response that loses twice the claim would have been convicted nine times out of ten; what shows less at once may pass), or inconclusive (too few
-/// trials for that, no claim, or outcomes that cannot be compared: text that is new each time, runs out of time).
+/// trials for that, no claim, or more than one outcome in a hundred that cannot be compared: text that is new each time, runs out of time; the share of them is said).
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -71,7 +71,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
 
-    /// A run prints so many lines, each the answer of an independent run that the program makes itself: for programs that start slowly
+    /// A run prints so many lines, each the answer of an independent run that the program makes itself: for programs that start slowly. Runs that print the same lines are refused
     #[arg(long, value_name = "LINES")]
     batch: Option<usize>,
 
@@ -113,6 +113,8 @@ struct Answer {
     trials: [usize; 2],
     event: Found,
     outcomes: [BTreeMap<String, usize>; 2],
+    /// The share of runs that no attack could look into, in the half and on the file where it is largest.
+    unseen: f64,
     sentence: String,
     /// Trials on each file from which on the verdict could have been consistent, if these are too few.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,7 +132,7 @@ struct Found {
     counted_b: u64,
 }
 
-pub(crate) fn run(arguments: Arguments, format: Format) -> Result<(String, Ruling), Failure> {
+pub(crate) fn run(arguments: Arguments, format: Format) -> Result<Audited, Failure> {
     let asked = Asked::new(&arguments)?;
     // Before the work, which would be lost with it.
     if let Some(path) = &arguments.report {
@@ -139,15 +141,16 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<(String, Rulin
     let program = asked.program;
     audit_stop::watch();
     let neighbours = Neighbours::new([&arguments.neighbour_a, &arguments.neighbour_b])?;
-    program.rehearse(&neighbours)?;
+    let rehearsed = program.rehearse(&neighbours)?;
     let runs = arguments.trials.div_ceil(program.batch.unwrap_or(1)).max(1);
-    let [a, b] = program.run_on(&neighbours, runs)?;
+    let [a, b] = program.run_on(&neighbours, runs, rehearsed)?;
     drop(neighbours);
     let outcomes = [&a, &b].map(|outcomes| kinds(outcomes));
     let trials = [a.len(), b.len()];
     let (shown, held) = Outputs::new(a, b).split();
     let event = shown.program_event(asked.target).map_err(fault)?;
-    let counts = held.count(&event);
+    let seen = shown.count(&event, held);
+    let counts = seen.counts();
     let mut bound = counts
         .epsilon_lower(asked.target.delta, asked.target.group, asked.alpha)
         .map_err(fault)?;
@@ -157,23 +160,28 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<(String, Rulin
     };
     let mut unjudged = false;
     if ruling(&bound) == Ruling::Consistent
-        && let Some(why) = shown.why_unjudged(&event, &counts.tallies()[0])
+        && let Some(why) = seen.why_unjudged()
     {
         bound = bound.unjudged(why);
         unjudged = true;
     }
     let verdict = ruling(&bound);
-    let row = Row::of_bound(event.name(), &bound, asked.claimed);
-    let name = program.words[0].to_string_lossy();
-    let report = Report::new(format!("Audit of {name}"), vec![row]);
-    if let Some(path) = &arguments.report {
-        write_report(&report, path)?;
-    }
     let tally = &counts.tallies()[0];
     let (in_a, in_b) = match event.likelier_in() {
         World::One => (tally.likely(), tally.unlikely()),
         World::Other => (tally.unlikely(), tally.likely()),
     };
+    let row = Row::of_bound(event.name(), &bound, asked.claimed);
+    let name = program.words[0].to_string_lossy();
+    let report = Report::new(format!("Audit of {name}"), vec![row])
+        .with_setting("command", spoken(&program.words))
+        .with_setting("trials", format!("{} on a, {} on b", trials[0], trials[1]))
+        .with_setting("event", event.name())
+        .with_setting("counted on a", format!("{} of {}", in_a.hits, in_a.trials))
+        .with_setting("counted on b", format!("{} of {}", in_b.hits, in_b.trials))
+        .with_setting("outcomes of a", list(&outcomes[0]))
+        .with_setting("outcomes of b", list(&outcomes[1]))
+        .with_setting("not seen", not_seen(seen.unseen()));
     // Where nothing can be judged, more of it would not help.
     let too_few = verdict == Ruling::Inconclusive && !unjudged;
     let needed = asked.claimed.filter(|_| too_few);
@@ -187,6 +195,7 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<(String, Rulin
         trials,
         event: found(&event, in_a, in_b),
         outcomes,
+        unseen: seen.unseen(),
         sentence: report.sentence().to_owned(),
         trials_needed: needed
             .and_then(|claimed| {
@@ -201,7 +210,35 @@ pub(crate) fn run(arguments: Arguments, format: Format) -> Result<(String, Rulin
         }
         Format::Table => table(&answer),
     };
-    Ok((text, verdict))
+    Ok(Audited::new(
+        text,
+        verdict,
+        &report,
+        arguments.report.as_deref(),
+    ))
+}
+
+/// A command as it was typed, but for the quotes of a shell.
+fn spoken(words: &[OsString]) -> String {
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}
+
+fn list(kinds: &BTreeMap<String, usize>) -> String {
+    let list: Vec<String> = kinds
+        .iter()
+        .map(|(kind, n)| format!("{n} {kind}"))
+        .collect();
+    list.join(", ")
+}
+
+/// The share that no attack could look into.
+fn not_seen(share: f64) -> String {
+    // Rounded up: what is hidden is at most that.
+    let percent = (share * 1e4 - 1e-9).max(0.0).ceil() / 100.0;
+    format!(
+        "{percent} % of the runs, at most: no attack could look into them, and whatever they show has passed"
+    )
 }
 
 /// What was asked, in units.
@@ -311,13 +348,6 @@ fn table(answer: &Answer) -> String {
     let claimed = answer.claimed.map_or("nothing".into(), |epsilon| {
         format!("epsilon {epsilon}, delta {delta}")
     });
-    let list = |kinds: &BTreeMap<String, usize>| {
-        let list: Vec<String> = kinds
-            .iter()
-            .map(|(kind, n)| format!("{n} {kind}"))
-            .collect();
-        list.join(", ")
-    };
     let mut text = format!(
         "verdict    {}\nclaimed    {claimed}\nmeasured   epsilon at least {:.4}, with {} % confidence\n\
          event      {}: {} of {} on a, {} of {} on b\noutcomes   a: {}\n           b: {}\n",
@@ -333,6 +363,9 @@ fn table(answer: &Answer) -> String {
         list(&answer.outcomes[0]),
         list(&answer.outcomes[1]),
     );
+    if answer.unseen > 0.0 {
+        text += &format!("not seen   {}\n", not_seen(answer.unseen));
+    }
     if let Some(needed) = answer.trials_needed {
         text += &format!("trials     {needed} on each file could tell twice the claim\n");
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use whit::core::{Bits, Entropy};
 use whit::{Failure, OsEntropy};
-use whit_audit::{End, Outcome, Printing};
+use whit_audit::{End, Outcome, Printing, batches_repeat};
 
 use crate::audit_neighbours::{Copy, Neighbours};
 use crate::audit_stop::{self, forget, kill_group};
@@ -46,6 +46,11 @@ pub(crate) struct Program {
     pub(crate) jobs: usize,
 }
 
+/// The SHA-256 of what a run printed.
+pub(crate) type Digest = [u8; 32];
+/// What a run came to, line by line if it is a batch, and the digest of all that it printed.
+type Came = (Vec<Outcome>, Digest);
+
 /// What one process came to.
 struct Ran {
     end: End,
@@ -54,16 +59,17 @@ struct Ran {
 }
 
 impl Program {
-    /// Runs it `runs` times on each file. What comes back is in the order of the runs.
+    /// Runs it `runs` times on each file. What comes back is in the order of the runs. `rehearsed` is what was printed before they began.
     pub(crate) fn run_on(
         &self,
         neighbours: &Neighbours,
         runs: usize,
+        rehearsed: [Digest; 2],
     ) -> Result<[Vec<Outcome>; 2], Failure> {
         let order = order(runs)?;
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let progress = Progress::new(2 * runs);
-        let found: Mutex<Vec<Option<Vec<Outcome>>>> = Mutex::new(vec![None; 2 * runs]);
+        let found: Mutex<Vec<Option<Came>>> = Mutex::new(vec![None; 2 * runs]);
         let failure: Mutex<Option<Failure>> = Mutex::new(None);
         let work = || {
             while !stop.load(Ordering::Relaxed) {
@@ -81,8 +87,14 @@ impl Program {
             }
         };
         thread::scope(|scope| {
-            for _ in 0..self.jobs.min(2 * runs) {
-                scope.spawn(work);
+            for started in 0..self.jobs.min(2 * runs) {
+                // Fewer threads do the same work; without any there is nobody to do it.
+                if let Err(error) = thread::Builder::new().spawn_scoped(scope, work) {
+                    if started == 0 {
+                        *lock(&failure) = Some(no_thread(&error));
+                    }
+                    break;
+                }
             }
         });
         progress.wipe();
@@ -91,21 +103,39 @@ impl Program {
         }
         let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         let other = found.split_off(runs);
-        Ok([found, other].map(|world| world.into_iter().flatten().flatten().collect()))
+        let mut worlds = [Vec::new(), Vec::new()];
+        for ((world, found), rehearsed) in worlds.iter_mut().zip([found, other]).zip(rehearsed) {
+            let mut digests = vec![rehearsed];
+            for (outcomes, digest) in found.into_iter().flatten() {
+                world.extend(outcomes);
+                digests.push(digest);
+            }
+            if let Some(lines) = self.batch
+                && batches_repeat(&digests, lines, world)
+            {
+                return Err(Failure::invalid(
+                    "batch_repeats",
+                    "runs of a batch print the same lines, so that these are no independent answers",
+                    "let the program draw fresh noise in every run: no fixed seed, and no seed from the clock",
+                ));
+            }
+        }
+        Ok(worlds)
     }
 
     /// A first run on each file, which is not counted. A program that fails on both in the same way, or prints nothing on either, is a mistake of whoever asked: it would be told apart by nothing, and
-    /// that would mean nothing. It is told with its own words.
-    pub(crate) fn rehearse(&self, neighbours: &Neighbours) -> Result<(), Failure> {
+    /// that would mean nothing. It is told with its own words. Gives the digests of what was printed.
+    pub(crate) fn rehearse(&self, neighbours: &Neighbours) -> Result<[Digest; 2], Failure> {
         let run = |world| {
             let copy = neighbours.copy(world)?;
-            self.process(&copy, Printing::default(), Stdio::piped())
+            self.process(&copy, self.printing(), Stdio::piped())
         };
         // Both files, whatever comes of the first: what a program leaves behind on its first run, it leaves behind for both.
         let [one, other] = [run(0), run(1)];
         let (one, other) = (one?, other?);
+        let digests = [&one, &other].map(|ran| ran.printed.digest());
         if one.end != other.end {
-            return Ok(());
+            return Ok(digests);
         }
         let words = String::from_utf8_lossy(one.complaint.beginning()).into_owned();
         let words: String = words.trim().chars().take(COMPLAINT_MAX).collect();
@@ -121,7 +151,7 @@ impl Program {
                 format!("the program prints nothing on either file{words}"),
                 "let it print its answer, one number, to stdout, and a word where it has none; what goes to stderr or to a file is not looked at",
             ),
-            End::Done => return Ok(()),
+            End::Done => return Ok(digests),
             End::TimedOut => (
                 "program_out_of_time",
                 format!(
@@ -139,12 +169,21 @@ impl Program {
         Err(Failure::invalid(code, &reason, suggestion))
     }
 
-    fn once(&self, copy: &Copy) -> Result<Vec<Outcome>, Failure> {
+    /// Keeps what is needed of what it prints.
+    fn printing(&self) -> Printing {
+        match self.batch {
+            Some(_) => Printing::keeping(BATCH_MIB << 20),
+            None => Printing::default(),
+        }
+    }
+
+    /// One run.
+    fn once(&self, copy: &Copy) -> Result<Came, Failure> {
+        let ran = self.process(copy, self.printing(), Stdio::null())?;
+        let digest = ran.printed.digest();
         let Some(lines) = self.batch else {
-            let ran = self.process(copy, Printing::default(), Stdio::null())?;
-            return Ok(vec![ran.printed.outcome(ran.end)]);
+            return Ok((vec![ran.printed.outcome(ran.end)], digest));
         };
-        let ran = self.process(copy, Printing::keeping(BATCH_MIB << 20), Stdio::null())?;
         let printed = match ran.end {
             End::Done if ran.printed.is_whole() => ran.printed.beginning(),
             End::Done => {
@@ -159,7 +198,7 @@ impl Program {
             .map(|line| Outcome::new(End::Done, line))
             .collect();
         if outcomes.len() == lines {
-            Ok(outcomes)
+            Ok((outcomes, digest))
         } else {
             let found = format!("printed {} lines", outcomes.len());
             Err(broken_batch(&found, lines))
@@ -183,8 +222,17 @@ impl Program {
                 "give the program's name or path after --, as you would type it without a shell",
             )
         })?;
-        let printed = Reader::new(child.stdout.take(), keep);
-        let complaint = Reader::new(child.stderr.take(), Printing::default());
+        let readers = Reader::new(child.stdout.take(), keep).and_then(|printed| {
+            let complaint = Reader::new(child.stderr.take(), Printing::default())?;
+            Ok((printed, complaint))
+        });
+        let (printed, complaint) = match readers {
+            Ok(readers) => readers,
+            Err(error) => {
+                finish(&mut child);
+                return Err(no_thread(&error));
+            }
+        };
         let end = end(&mut child, deadline, &printed);
         let mut printed = printed.finish();
         // The name of its folder was drawn for this run alone: it says nothing of the file, and whoever prints it would never print the same twice.
@@ -269,12 +317,13 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(from: Option<impl Read + Send + 'static>, keep: Printing) -> Self {
+    /// Fails if there is no room for a thread: those of runs that left somebody behind, who still holds on to their output, wait for it.
+    fn new(from: Option<impl Read + Send + 'static>, keep: Printing) -> io::Result<Self> {
         let (open, closed) = mpsc::channel();
         let read = Arc::new(Mutex::new(keep));
         if let Some(mut from) = from {
             let read = Arc::clone(&read);
-            thread::spawn(move || {
+            thread::Builder::new().spawn(move || {
                 let open: mpsc::Sender<()> = open;
                 let mut piece = vec![0; PIECE];
                 loop {
@@ -287,9 +336,9 @@ impl Reader {
                     }
                 }
                 drop(open);
-            });
+            })?;
         }
-        Self { read, closed }
+        Ok(Self { read, closed })
     }
 
     /// Is all read? Waits so long.
@@ -322,17 +371,30 @@ fn end(child: &mut Child, deadline: Instant, printed: &Reader) -> End {
             closed = printed.is_closed(left.min(LOOK_EVERY));
         }
     };
+    if !in_time {
+        finish(child);
+        return End::TimedOut;
+    }
     // Nobody has asked for its status yet, so that its number, and its group's, is still its own.
     kill_group(child.id());
     forget(child);
-    if !in_time {
-        let _ = child.kill();
-    }
-    let status = child.wait();
-    match status {
-        Ok(status) if in_time => end_of(status),
-        _ => End::TimedOut,
-    }
+    child.wait().map_or(End::TimedOut, end_of)
+}
+
+/// Ends a process that has not ended, and what it started.
+fn finish(child: &mut Child) {
+    kill_group(child.id());
+    forget(child);
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+fn no_thread(error: &io::Error) -> Failure {
+    Failure::invalid(
+        "no_thread",
+        &format!("a run could not be listened to, as the system gives no more threads: {error}"),
+        "let the program end what it starts: whoever moves to a session of its own and holds on to stdout is listened to for ever; or run fewer at the same time with --jobs",
+    )
 }
 
 fn end_of(status: ExitStatus) -> End {

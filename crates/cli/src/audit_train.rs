@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use whit::core::round;
 use whit::{Failure, OsEntropy};
-use whit_audit::{Alpha, Report, Row, Ruling};
+use whit_audit::{Alpha, Report, Row};
 use whit_learn::audit::of_plan::{ClipBkd, claimed, usual_trials, white_box};
 use whit_learn::data::{Audience, load_private};
 use whit_learn::{Plan, Recipe};
 
 use crate::Format;
-use crate::audit::{REPORT_NOT_WRITTEN, write_report};
+use crate::audit::{Audited, REPORT_NOT_WRITTEN};
 use crate::pate_result::tried;
 use crate::train_plan::{Asked, Read, find, read};
 
@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     /// With which confidence the bounds hold together
     #[arg(long, value_name = "SHARE", default_value_t = 0.99)]
     confidence: f64,
-    /// How many threads train; else as many as the machine has
+    /// How many threads make trials and train; else as many as the machine has
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
     /// Write a report here as well: JSON if the name ends with .json, otherwise one HTML file
@@ -67,7 +67,14 @@ Examples:
   whit audit train plan.toml --trainings 1000 --report audit.html
       ClipBKD as well, with 1,000 trainings of each world, and a page with plots.";
 
-pub(crate) fn run(arguments: &Arguments, format: Format) -> Result<(String, Ruling), Failure> {
+impl Arguments {
+    fn threads(&self) -> NonZeroUsize {
+        let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        self.threads.unwrap_or_else(cores)
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments, format: Format) -> Result<Audited, Failure> {
     let Read::Steps(recipe) = read(&arguments.plan)? else {
         return Err(Failure::refused(
             "audit_of_a_fit",
@@ -97,9 +104,11 @@ pub(crate) fn run(arguments: &Arguments, format: Format) -> Result<(String, Ruli
         tried(path, REPORT_NOT_WRITTEN)?;
     }
     let trials = arguments.trials.map_or_else(|| usual_trials(&plan), Ok)?;
-    let bar = Bar::new("trial", trials);
-    let found = white_box(&plan, trials, alpha, &mut OsEntropy::new(), |done| {
-        bar.show(done)
+    let (bar, done) = (Bar::new("trial", trials), AtomicUsize::new(0));
+    let size = (trials, arguments.threads());
+    let found = white_box(&plan, size, alpha, OsEntropy::new, |more| {
+        let done = done.fetch_add(more, Ordering::Relaxed) + more;
+        bar.show(done.min(trials));
     });
     bar.wipe();
     let found = found?;
@@ -108,9 +117,15 @@ pub(crate) fn run(arguments: &Arguments, format: Format) -> Result<(String, Ruli
         let found = clip_bkd(arguments, (&*recipe, &plan), trainings, alpha)?;
         rows.push(Row::of_bound("ClipBKD", &found, Some(claim)));
     }
-    let report = Report::new("A plan of training, audited", rows);
-    if let Some(path) = &arguments.report {
-        write_report(&report, path)?;
+    let command = format!("whit audit train {}", arguments.plan.display());
+    let mut report = Report::new("A plan of training, audited", rows)
+        .with_setting("command", command)
+        .with_setting("trials of the canary in each world", trials.to_string());
+    if let Some(trainings) = arguments.trainings {
+        let groups: Vec<String> = arguments.group.iter().map(u32::to_string).collect();
+        report = report
+            .with_setting("trainings in each world", trainings.to_string())
+            .with_setting("copies of the poisoned example", groups.join(", "));
     }
     let text = match format {
         Format::Json => {
@@ -118,7 +133,8 @@ pub(crate) fn run(arguments: &Arguments, format: Format) -> Result<(String, Ruli
         }
         Format::Table => table(&report),
     };
-    Ok((text, report.verdict()))
+    let path = arguments.report.as_deref();
+    Ok(Audited::new(text, report.verdict(), &report, path))
 }
 
 /// Many trainings on the plan's data, which no catalog may protect.
@@ -148,11 +164,10 @@ fn clip_bkd(
     }
     // The report is for the owner of the data.
     let data = load_private(&recipe.data, folder, Audience::Owner)?.expose();
-    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let attack = ClipBkd {
         groups: arguments.group.clone(),
         trials: trainings,
-        threads: arguments.threads.unwrap_or(cores),
+        threads: arguments.threads(),
     };
     let (total, done) = (trainings * (attack.groups.len() + 1), AtomicUsize::new(0));
     let bar = Bar::new("training", total);

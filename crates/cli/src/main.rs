@@ -191,18 +191,18 @@ fn main() -> ExitCode {
         unwritten = unwritten.map(clean);
     }
     let code = outcome::show(outcome, format);
-    // What was told has been printed, and a file that was to hold it is not there.
-    let unwritten = unwritten.map(|failure| outcome::show_beside(&failure, format));
+    // After the answer, and never in its place: what was found took its time.
+    let unwritten = unwritten.as_ref().map(outcome::complain);
     // Cases fail one by one, each with a line of its own.
     if code != ExitCode::SUCCESS {
-        code
-    } else if let Some(code) = unwritten {
         code
     } else if unanswered {
         ExitCode::from(2)
     } else if violated {
-        // An audit that refutes a claim has an answer, and is no success.
+        // An audit that refutes a claim has an answer, and is no success, whatever became of its report.
         ExitCode::from(3)
+    } else if let Some(code) = unwritten {
+        code
     } else if let Some(signal) = ended_by {
         ExitCode::from(signal.exit_code())
     } else {
@@ -256,7 +256,9 @@ fn run(arguments: Vec<OsString>, beside: &mut Beside) -> Result<String, Failure>
             Command::Train(arguments) => train::run(arguments, format.format()?, ended_by),
             Command::Predict(arguments) => predict::run(arguments, format),
             Command::Pate(arguments) => pate::run(arguments, format.format()?, unwritten),
-            Command::Audit(arguments) => audit::run(arguments, format.format()?, violated),
+            Command::Audit(arguments) => {
+                audit::run(arguments, format.format()?, violated, unwritten)
+            }
         },
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(error.to_string()),

@@ -42,7 +42,7 @@ pub(crate) fn show(outcome: Result<String, Failure>, format: Format) -> ExitCode
         (Ok(text), _) => (write(io::stdout(), &text), 0),
         (Err(failure), Format::Json) => (write(io::stdout(), &json(&failure)), exit_code(&failure)),
         (Err(failure), Format::Table) => {
-            (write(io::stderr(), &words(&failure)), exit_code(&failure))
+            (write(io::stderr(), &lines(&failure)), exit_code(&failure))
         }
     };
     match written {
@@ -60,16 +60,14 @@ pub(crate) fn show(outcome: Result<String, Failure>, format: Format) -> ExitCode
     }
 }
 
-/// What failed beside an answer that was printed, and how to exit. Programs have read it in the answer.
-pub(crate) fn show_beside(failure: &Failure, format: Format) -> ExitCode {
-    if format == Format::Table {
-        // If stderr is gone, the exit code has to say it all.
-        let _ = write(io::stderr(), &words(failure));
-    }
+/// Says on stderr what went wrong beside an answer, which has stdout for itself.
+pub(crate) fn complain(failure: &Failure) -> ExitCode {
+    // Who does not hear it has the exit code.
+    let _ = write(io::stderr(), &lines(failure));
     exit_code(failure).into()
 }
 
-fn words(failure: &Failure) -> String {
+fn lines(failure: &Failure) -> String {
     format!(
         "error[{}]: {}\nhint: {}",
         failure.code(),

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p whit-testkit --example mutants [-- NAME]`: less than half an hour on two cores. With a NAME only the mutants
 //! whose names contain it are planted; with `clean` none, and with `planted` all but those of doors, and nothing is run without a bug. With `learning` it is about private
-//! learning instead: its bugs, those of PATE too, its tests without them, a few minutes. With `pate` those of PATE are planted. With `doors` bugs of sessions and of the command line are planted, for which the engine of private SQL is built.
+//! learning instead: its bugs, those of PATE too, its tests without them, a few minutes. With `pate` those of PATE are planted, with `audits` those of the instruments that doubt. With `doors` bugs of sessions and of the command line are planted, for which the engine of private SQL is built.
 //!
 //! All of this happens in a copy of the workspace that it is called in, as it is now, changes included, so that it may be edited meanwhile. The first clean run is of
 //! all tests; those that tell of no seed do the same every time and are left out of the others. A mutant's tests end with the first that fails. With
@@ -23,7 +23,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use whit_testkit::long;
-use whit_testkit::mutant::{DOORS, LEARNING, MUTANTS, Mutant, VOTES, all};
+use whit_testkit::mutant::{AUDITS, DOORS, LEARNING, MUTANTS, Mutant, VOTES, all};
 
 const CLEAN_RUNS: usize = 20;
 /// Packages, and which of their tests.
@@ -75,8 +75,14 @@ fn main() -> ExitCode {
         "" => MUTANTS.iter().collect(),
         "learning" => LEARNING.iter().chain(VOTES).collect(),
         "pate" => VOTES.iter().collect(),
+        "audits" => AUDITS.iter().collect(),
         "doors" => DOORS.iter().collect(),
-        "planted" => MUTANTS.iter().chain(LEARNING).chain(VOTES).collect(),
+        "planted" => MUTANTS
+            .iter()
+            .chain(LEARNING)
+            .chain(VOTES)
+            .chain(AUDITS)
+            .collect(),
         name => {
             let named = |mutant: &&Mutant| mutant.name.contains(name);
             all().filter(named).collect()

@@ -2,8 +2,10 @@
 //!
 //! `cargo run --release -p whit-testkit --example mutants` plants each in a copy of the workspace and runs the tests that should notice.
 
+mod audit;
 mod pate;
 
+pub use audit::AUDITS;
 pub use pate::VOTES;
 
 /// One planted bug.
@@ -1040,6 +1042,22 @@ pub const LEARNING: &[Mutant] = &[
 /// The bugs of doors and of sessions, whose tests need the engine of private SQL, which takes long to build.
 pub const DOORS: &[Mutant] = &[
     Mutant {
+        name: "audited programs: batches that repeat each other are counted",
+        file: "crates/cli/src/audit_runner.rs",
+        original: "&& batches_repeat(&digests, lines, world)",
+        planted: "&& !batches_repeat(&digests, lines, world)\n                && digests.is_empty()",
+        package: CLI,
+        tests: "a_fixed_seed_is_no_noise",
+    },
+    Mutant {
+        name: "audited programs: the name of a folder is shown",
+        file: "crates/cli/src/audit_runner.rs",
+        original: "printed.replace(copy.word.as_bytes(), zeros.as_bytes());",
+        planted: "let _ = zeros;",
+        package: CLI,
+        tests: "the_name_of_a_file_is_no_evidence",
+    },
+    Mutant {
         name: "votes: rows of a private table are aggregated",
         file: "crates/cli/src/pate_aggregate.rs",
         original: "refuse_as_votes(path, arguments.catalog.as_deref())?;",
@@ -1107,7 +1125,7 @@ pub const DOORS: &[Mutant] = &[
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Mutant> {
-    let lists = [MUTANTS, LEARNING, VOTES, DOORS];
+    let lists = [MUTANTS, LEARNING, VOTES, AUDITS, DOORS];
     lists.into_iter().flatten()
 }
 

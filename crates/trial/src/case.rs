@@ -113,9 +113,9 @@ impl Claim {
 pub enum Cost {
     /// A microsecond: as many samples as are asked for. A million show ten percent too little noise.
     Draw,
-    /// Tens of microseconds: a tenth of them, but not below twelve thousand: with half as many, half of the noise of sparse vector is missed once in six times.
+    /// Tens of microseconds: a tenth of them, but never below twelve thousand, however few are asked for: with half as many, half of the noise of sparse vector is missed once in six times.
     Statistic,
-    /// A millisecond, as a statement in SQL: one in five hundred, but not below twelve hundred. They show half of the noise: by exact sums over both counts, each of these
+    /// A millisecond, as a statement in SQL: one in five hundred, but never below twelve hundred. They show half of the noise: by exact sums over both counts, each of these
     /// cases misses it with probability below `1e-8`.
     Program,
 }
@@ -128,7 +128,7 @@ impl Cost {
             Self::Statistic => (10, 12_000),
             Self::Program => (500, 1200),
         };
-        (asked / every).max(least.min(asked))
+        (asked / every).max(least)
     }
 }
 

@@ -43,7 +43,7 @@ impl Effort {
         Self::of(1_000_000)
     }
 
-    /// Seconds: finds half of the noise.
+    /// Five thousand samples where a sample costs a draw of noise, and as many as half of it takes in the others: finds half of the noise of every case.
     pub fn quick() -> Self {
         Self::of(5000)
     }

@@ -214,6 +214,15 @@ fn reports_stand_on_their_own() {
     );
     let page = fs::read_to_string(page).expect("it was written");
     assert!(page.contains("<svg") && page.contains("violated") && !page.contains("<script"));
+    // With what it was made.
+    for said in [
+        "toy.sh leaky {}",
+        "400 on a, 400 on b",
+        " of 200",
+        "400 a number",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
 }
 
 /// A report that cannot be written is noticed before the work, which was lost with it.
@@ -239,6 +248,57 @@ fn a_broken_batch_is_refused() {
     }
     let run = audit_toy("short", "--trials 40 --batch 2", "honest");
     assert!(run.stderr.contains("printed 1 lines"), "{}", run.stderr);
+}
+
+/// A generator that starts from the same seed in every run: a thousand lines of it are one answer. The run before the first that is counted is one of them.
+#[test]
+fn a_fixed_seed_is_no_noise() {
+    for trials in [50, 200] {
+        let options = format!("--epsilon 2 --trials {trials} --batch 50");
+        let run = audit_script("seed", &options, "seq 50 # $1");
+        assert_eq!(run.code, 1, "{}", run.stdout);
+        assert!(run.stderr.contains("batch_repeats"), "{}", run.stderr);
+    }
+    // What always prints the same line has no noise to repeat.
+    let same = "yes 3 | head -n 40 # $1";
+    let found = verdict(
+        &audit_script("same", &format!("{SOME} --batch 40"), same),
+        0,
+    );
+    assert_eq!(found["verdict"], "consistent", "{found}");
+}
+
+/// What the audit found took its time, and is said before anybody hears that a page could not be written.
+#[test]
+fn a_report_that_fails_at_the_end_costs_no_verdict() {
+    let folder = file("audit-report-lost", b"").with_extension("d");
+    let page = folder.join("report.html");
+    for (format, epsilon, code) in [("json", 2, 0), ("json", 1, 3), ("table", 2, 0)] {
+        fs::create_dir_all(&folder).expect("the test directory is writable");
+        let options = format!(
+            "--epsilon {epsilon} --trials 240 --confidence 0.9 --format {format} --report {}",
+            page.display()
+        );
+        // The folder is there when the audit begins, and gone when it ends.
+        let answer = if code == 3 { "cat \"$1\"" } else { "echo 3" };
+        let script = format!("rm -rf {}; {answer} # $1", folder.display());
+        let run = audit_script("lost", &options, &script);
+        // A refuted claim is said by the exit code, whatever became of the page.
+        assert_eq!(run.code, code.max(1), "{}{}", run.stdout, run.stderr);
+        assert!(run.stderr.contains("report_not_written"), "{}", run.stderr);
+        if format == "json" {
+            assert_eq!(run.stdout.lines().count(), 1, "{}", run.stdout);
+            let found: Value = serde_json::from_str(&run.stdout).expect("JSON");
+            let expected = if code == 3 { "violated" } else { "consistent" };
+            assert_eq!(found["verdict"], expected, "{found}");
+        } else {
+            assert!(
+                run.stdout.starts_with("verdict    consistent\n"),
+                "{}",
+                run.stdout
+            );
+        }
+    }
 }
 
 /// A shell that runs this, with the file as its first argument.
@@ -345,9 +405,11 @@ fn what_shows_nothing_is_refused() {
 fn text_that_never_repeats_is_not_judged() {
     let found = verdict(&audit_script("constant", SOME, "echo always # $1"), 0);
     assert_eq!(found["verdict"], "consistent", "{found}");
+    assert_eq!(number(&found, "unseen"), 0.0, "{found}");
     let new = "echo \"answer $(od -An -N7 -tu8 /dev/urandom)\" # $1";
     let found = verdict(&audit_script("new", SOME, new), 0);
     assert_eq!(found["verdict"], "inconclusive", "{found}");
+    assert!(number(&found, "unseen") > 0.5, "{found}");
     let sentence = found["sentence"].as_str().expect("text");
     assert!(
         sentence.contains("print one number and nothing else"),
@@ -371,6 +433,10 @@ fn all_that_can_be_seen_is_evidence() {
         ("codes", "exit 3", "exit 4"),
         ("signals", "kill -9 $$", "kill -15 $$"),
         ("signal", "kill -9 $$", "exit 9"),
+        ("forms", "echo 3", "echo 3.0"),
+        ("ends", "printf yes", "echo yes"),
+        ("nothing", ":", "echo"),
+        ("digits", "echo 9007199254740992", "echo 9007199254740993"),
     ] {
         let script = format!("if grep -qx yes \"$1\"; then {on_yes}; else {on_no}; fi");
         let found = verdict(&audit_script(test, SOME, &script), 3);

@@ -5,7 +5,7 @@
 //! - *ClipBKD*: the plan's own network, optimizer and data, poisoned, trained many times; an adversary who sees the final model alone. It doubts the trainer as a whole.
 
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use whit_audit::{Alpha, Claim, EpsilonBound, Group, Outputs};
 use whit_core::{Delta, Entropy, Epsilon, Neighbours};
@@ -55,13 +55,14 @@ pub fn usual_trials(plan: &Plan) -> Result<usize> {
     Ok(trials_of(&canaries, WORK).clamp(2, TRIALS))
 }
 
-/// What a white-box canary finds in so many trials of each world, or a few more, half of which choose the event. `after` is told how many are done. More than a machine does in a day or so is refused.
+/// What a white-box canary finds in so many trials of each world, or a few more, half of which choose the event. `entropy` opens the entropy of a run in both worlds, and `after` is told after each how many
+/// trials it was. More than a machine does in a day or so is refused.
 pub fn white_box<E: Entropy>(
     plan: &Plan,
-    trials: usize,
+    (trials, threads): (usize, NonZeroUsize),
     alpha: Alpha,
-    entropy: &mut E,
-    mut after: impl FnMut(usize),
+    entropy: impl Fn() -> E + Sync,
+    after: impl Fn(usize) + Sync,
 ) -> Result<EpsilonBound> {
     let canaries = Canaries::side_by_side(plan)?;
     let most = trials_of(&canaries, WORK_MAX);
@@ -71,12 +72,16 @@ pub fn white_box<E: Entropy>(
             most,
         });
     }
+    let runs = trials.div_ceil(canaries.trials_of_a_run());
+    let found = numbered(threads, runs, |_| {
+        let scores = canaries.scores_of_worlds(1, &mut entropy())?;
+        after(scores[1].len());
+        Ok(scores)
+    })?;
     let [mut with, mut without] = [Vec::new(), Vec::new()];
-    while without.len() < trials {
-        let [more, others] = canaries.scores_of_worlds(1, entropy)?;
+    for [more, others] in found {
         with.extend(more);
         without.extend(others);
-        after(without.len().min(trials));
     }
     let (shown, held) = Outputs::new(with, without).split();
     let event = best_half_line(&shown, slack(plan)?, alpha)?;
@@ -156,33 +161,48 @@ impl ClipBkd {
         entropy: impl Fn() -> E + Sync,
         after: impl Fn(usize) + Sync,
     ) -> Result<Vec<Vec<f64>>> {
-        let trial = || -> Result<Vec<f64>> {
+        let all = numbered(self.threads, self.trials, |_| {
             let models = lock_step.train(start, &mut entropy())?;
-            let score = |weights: &Vec<f32>| scores::clip_bkd(network, weights, point);
-            models.iter().map(score).collect()
-        };
-        // By the number of the trial, and not in the order in which they end: how long a training takes depends on its samples, as its score does, and which trials choose
-        // the threshold must depend on neither.
-        let all = Mutex::new(Ok(vec![Vec::new(); self.trials]));
-        let lock = || all.lock().unwrap_or_else(PoisonError::into_inner);
-        crew::each(self.threads.get(), 0..self.trials, |number| {
-            if lock().is_err() {
-                return;
-            }
-            let found = trial();
-            let mut all = lock();
-            match (&mut *all, found) {
-                (Ok(trials), Ok(found)) => trials[number] = found,
-                (Ok(_), Err(error)) => *all = Err(error),
-                (Err(_), _) => {}
-            }
-            drop(all);
             after(self.groups.len() + 1);
-        });
-        let all: Vec<Vec<f64>> = all.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+            let score = |weights: &Vec<f32>| scores::clip_bkd(network, weights, point);
+            models.iter().map(score).collect::<Result<Vec<f64>>>()
+        })?;
         let world = |at: usize| all.iter().map(|trial| trial[at]).collect();
         Ok((0..=self.groups.len()).map(world).collect())
     }
+}
+
+/// What comes of each number, on so many threads, in the order of the numbers and not in that in which they end: how long a run takes depends on its samples, as its score does, and which trials choose
+/// the event must depend on neither.
+fn numbered<T: Send>(
+    threads: NonZeroUsize,
+    count: usize,
+    work: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let all: Vec<Mutex<Option<T>>> = (0..count).map(|_| Mutex::new(None)).collect();
+    let failed = Mutex::new(None);
+    let has_failed = || lock(&failed).is_some();
+    crew::each(threads.get(), all.iter().enumerate(), |(number, place)| {
+        if has_failed() {
+            return;
+        }
+        match work(number) {
+            Ok(found) => *lock(place) = Some(found),
+            Err(error) => *lock(&failed) = Some(error),
+        }
+    });
+    if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    let found = all.into_iter().map(|place| {
+        let place = place.into_inner().unwrap_or_else(PoisonError::into_inner);
+        place.ok_or(Error::Unbound)
+    });
+    found.collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

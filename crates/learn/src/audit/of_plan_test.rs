@@ -58,8 +58,21 @@ fn a_white_box_audit_convicts_a_plan_that_adds_less_noise_than_it_claims() {
     let honest = recipe("noise_multiplier = 6.0").plan().expect("priced");
     let claim = claimed(&honest).expect("a bound");
     let alpha = Alpha::new(1e-6).expect("in range");
-    let measured =
-        |plan: &Plan| white_box(plan, 50_000, alpha, &mut Seeded::new(3), |_| ()).expect("seeded");
+    let measured = |plan: &Plan| {
+        let (seeds, done) = (AtomicU64::new(3), AtomicUsize::new(0));
+        let two = NonZeroUsize::MIN.saturating_add(1);
+        let found = white_box(
+            plan,
+            (50_000, two),
+            alpha,
+            || Seeded::new(seeds.fetch_add(1, Ordering::Relaxed)),
+            |more| {
+                done.fetch_add(more, Ordering::Relaxed);
+            },
+        );
+        assert!(done.into_inner() >= 50_000);
+        found.expect("seeded")
+    };
     assert_ne!(measured(&honest).ruling(claim), Ruling::Violated);
     let twin = recipe("noise_multiplier = 2.0").plan().expect("priced");
     assert_eq!(measured(&twin).ruling(claim), Ruling::Violated);
@@ -86,7 +99,13 @@ fn trials_are_bounded_by_the_work_of_a_run() {
     assert!((500..3000).contains(&usual), "{usual}");
     let alpha = Alpha::new(0.01).expect("in range");
     for trials in [0, 1, 100_000_000, usize::MAX] {
-        let refused = white_box(&fixed, trials, alpha, &mut Seeded::new(1), |_| ());
+        let refused = white_box(
+            &fixed,
+            (trials, NonZeroUsize::MIN),
+            alpha,
+            || Seeded::new(1),
+            |_| (),
+        );
         assert!(matches!(refused, Err(Error::Trials { most, .. }) if most > usual));
     }
 }
