@@ -1131,6 +1131,14 @@ pub const DOORS: &[Mutant] = &[
         package: WHIT,
         tests: "votes",
     },
+    Mutant {
+        name: "classical: rows are read before there is room for a fit",
+        file: "crates/whit/src/session/fitting.rs",
+        original: "fits(&self.filter, &event, &account, standings)?;",
+        planted: "let _early = load_surveyed(&recipe.data, order.folder, Audience::Anyone, &inputs); fits(&self.filter, &event, &account, standings)?;",
+        package: WHIT,
+        tests: "fitting",
+    },
 ];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `whit train` for classical models: priced without data, charged before a row is read, a model and its card, and what would not pass is told.
+//! `whit train` for classical models: priced without data, charged by a ledger, a model and its card that no failure loses, and what would not pass is told.
 
 use std::path::Path;
 
@@ -283,7 +283,7 @@ fn answer_of_refusal(command: &str, code: &str) -> String {
 }
 
 #[test]
-fn a_catalogued_fit_is_charged_before_a_row_is_read() {
+fn a_catalogued_fit_is_charged_as_its_dry_run_says_and_each_fit_anew() {
     let folder = folder();
     let strange = format!("{CANARY},x,{CANARY},{CANARY},7\n");
     fs::write(folder.path().join("points.csv"), points(3000, &strange)).expect("writable");
