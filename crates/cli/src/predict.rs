@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use whit::Failure;
-use whit_learn::predict::{Predictor, Said, accuracy};
+use whit::session::is_same_file;
+use whit_learn::predict::{Examples, Predictor, Said, accuracy};
 
-use crate::train_result::write_file;
+use crate::train_result::write_named;
 use crate::{Format, Print, catalogued, sheet, table};
 
 /// So many rows are shown to people.
 const SHOWN_MAX: usize = 20;
+/// What a student of teachers says is in this file.
+const STUDENT: &str = "student.csv";
 /// Digits of probabilities.
 const DIGITS: usize = 6;
 
@@ -34,7 +37,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "MODEL_FOLDER")]
     model: PathBuf,
     /// The rows: a file of the form of the training data, with labels or without; pictures in folders of classes, in one folder, or one picture. Pictures are told in order
-    /// of their names
+    /// of their names, which stand beside their predictions
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
     /// The labels of an IDX or npy file; in a table they are a column
@@ -43,7 +46,7 @@ pub(crate) struct Arguments {
     /// A catalog whose private tables are refused, too, beside whit.toml in the folder of the file or above it
     #[arg(long, value_name = "WHIT.TOML")]
     catalog: Option<PathBuf>,
-    /// Where to write the predictions; else they are printed
+    /// Where to write the predictions, which is nothing that is read for them; else they are printed
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -77,8 +80,15 @@ pub(crate) fn run(arguments: Arguments, print: Print) -> Result<String, Failure>
             ));
         }
     }
+    if let Some(out) = out {
+        spares_inputs(out, &arguments)?;
+    }
     let predictor = read(model)?;
-    let (rows, labelled) = predictor.load(data, labels.as_deref())?;
+    let Examples {
+        rows,
+        labelled,
+        names,
+    } = predictor.load(data, labels.as_deref())?;
     let answers: Vec<_> = (0..rows.rows())
         .map(|row| rows.example(row).map(|example| example.answer))
         .collect();
@@ -87,6 +97,7 @@ pub(crate) fn run(arguments: Arguments, print: Print) -> Result<String, Failure>
     let found = Found {
         predictor: &predictor,
         accuracy: accuracy(&said, &answers).filter(|_| labelled),
+        names,
         said,
     };
     if let Some(accuracy) = found.accuracy
@@ -104,13 +115,56 @@ pub(crate) fn run(arguments: Arguments, print: Print) -> Result<String, Failure>
         (None, Print::Json) => Ok(found.json().to_string()),
         (None, Print::Table) => Ok(found.table()),
         (Some(out), Print::Json) => {
-            write_file(out, format!("{}\n", found.json()).as_bytes())?;
+            write_named(out, format!("{}\n", found.json()).as_bytes())?;
             Ok(found.summary(out, Format::Json))
         }
         (Some(out), _) => {
-            write_file(out, (found.csv() + "\n").as_bytes())?;
+            write_named(out, (found.csv() + "\n").as_bytes())?;
             Ok(found.summary(out, Format::Table))
         }
+    }
+}
+
+/// Refuses a place for predictions where something stands that was read for them, or that a catalog protects.
+fn spares_inputs(out: &Path, arguments: &Arguments) -> Result<(), Failure> {
+    let Arguments {
+        model,
+        data,
+        labels,
+        catalog,
+        ..
+    } = arguments;
+    let refused = |what: &str| {
+        Err(Failure::refused(
+            "out_is_input",
+            &format!("{out:?} is {what}, and predictions would be written over it"),
+            "give --out the name of a file that is not there yet, or that holds earlier predictions and lies elsewhere",
+        ))
+    };
+    let inputs = [
+        (Some(data), "the data"),
+        (labels.as_ref(), "the file of the labels"),
+        (catalog.as_ref(), "the catalog"),
+    ];
+    for (input, what) in inputs {
+        if input.is_some_and(|input| is_same_file(input, out)) {
+            return refused(what);
+        }
+    }
+    // What is not there yet has no such path.
+    let lies_in = |folder: &Path| match (out.canonicalize(), folder.canonicalize()) {
+        (Ok(out), Ok(folder)) => out.starts_with(folder),
+        _ => false,
+    };
+    if lies_in(model) {
+        return refused("a file in the folder of the model");
+    }
+    if data.is_dir() && lies_in(data) {
+        return refused("a file in the folder of the data");
+    }
+    match catalogued::protects(out, catalog.as_deref())? {
+        Some(found) => refused(&format!("the private table {} of a catalog", found.table)),
+        None => Ok(()),
     }
 }
 
@@ -127,6 +181,17 @@ fn read(folder: &Path) -> Result<Predictor, Failure> {
     if there("model.json") {
         let (model, taken) = (text(folder, "model.json")?, text(folder, "inputs.json")?);
         return Ok(Predictor::classical(&model, &taken)?);
+    }
+    if there(STUDENT) {
+        return Err(Failure::invalid(
+            "no_model",
+            &format!(
+                "the folder {folder:?} holds a student of whit pate train, which is not applied to other rows"
+            ),
+            &format!(
+                "take what it says of the public examples from {STUDENT}; for other rows, put them among [public] before the run"
+            ),
+        ));
     }
     Err(Failure::invalid(
         "no_model",
@@ -161,12 +226,19 @@ fn text(folder: &Path, name: &str) -> Result<String, Failure> {
 struct Found<'a> {
     predictor: &'a Predictor,
     said: Vec<Said>,
+    /// Of pictures, the names of their files.
+    names: Option<Vec<String>>,
     accuracy: Option<f64>,
 }
 
 impl Found<'_> {
     /// The names of columns: how many there are follows from the model, and from a row of components.
     fn header(&self) -> Vec<String> {
+        let file = self.names.iter().map(|_| "file".to_owned());
+        file.chain(self.header_said()).collect()
+    }
+
+    fn header_said(&self) -> Vec<String> {
         let has_shares = |said: &Said| matches!(said, Said::Class(_, Some(_)));
         let places = self.said.iter().find_map(|said| match said {
             Said::Place(place) => Some(place.len()),
@@ -186,7 +258,17 @@ impl Found<'_> {
         header
     }
 
-    /// The cells of a row: what was said is quoted where it is text.
+    /// The cells of each row.
+    fn rows(&self, width: usize) -> impl Iterator<Item = Vec<String>> {
+        self.said.iter().enumerate().map(move |(row, said)| {
+            let name = self.names.as_ref().and_then(|names| names.get(row));
+            let mut cells: Vec<String> = name.cloned().into_iter().collect();
+            cells.extend(self.cells(said, width - cells.len()));
+            cells
+        })
+    }
+
+    /// What was said, in cells: quoted where it is text.
     fn cells(&self, said: &Said, width: usize) -> Vec<String> {
         let share = |share: &f64| format!("{share:.DIGITS$}");
         match said {
@@ -211,13 +293,12 @@ impl Found<'_> {
             cells.join(",")
         };
         let mut lines = vec![quoted(&header)];
-        let rows = self.said.iter().map(|said| self.cells(said, header.len()));
-        lines.extend(rows.map(|cells| quoted(&cells)));
+        lines.extend(self.rows(header.len()).map(|cells| quoted(&cells)));
         lines.join("\n")
     }
 
     fn json(&self) -> Value {
-        let each = |said: &Said| match said {
+        let said = |said: &Said| match said {
             Said::Class(class, shares) => {
                 let mut row = json!({ "prediction": self.predictor.class_name(*class) });
                 if let Some(shares) = shares {
@@ -229,6 +310,13 @@ impl Found<'_> {
             Said::Place(place) => json!({ "prediction": place }),
             _ => json!({ "prediction": null }),
         };
+        let each = |(row, of): (usize, &Said)| {
+            let mut told = said(of);
+            if let Some(name) = self.names.as_ref().and_then(|names| names.get(row)) {
+                told["file"] = json!(name);
+            }
+            told
+        };
         let classes = self.predictor.classes();
         let names = classes.map(|count| {
             let names = (0..count).map(|class| self.predictor.class_name(class));
@@ -236,7 +324,7 @@ impl Found<'_> {
         });
         json!({
             "classes": names,
-            "rows": self.said.iter().map(each).collect::<Vec<_>>(),
+            "rows": self.said.iter().enumerate().map(each).collect::<Vec<_>>(),
             "accuracy": self.accuracy,
         })
     }
@@ -244,8 +332,7 @@ impl Found<'_> {
     /// The first rows, in columns.
     fn table(&self) -> String {
         let header = self.header();
-        let rows = self.said.iter().take(SHOWN_MAX);
-        let rows = rows.map(|said| self.cells(said, header.len()));
+        let rows = self.rows(header.len()).take(SHOWN_MAX);
         let all: Vec<Vec<String>> = std::iter::once(header.clone()).chain(rows).collect();
         let width = |column: usize| {
             let cells = all.iter().filter_map(|row| row.get(column));

@@ -1,6 +1,8 @@
 //! `whit train` for classical models: a plan becomes a price, and then a model, without steps.
 
-use std::path::Path;
+use std::fs::{File, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use whit::session::{FitOrder, quote_fit_unopened, rehearse_fit};
@@ -17,11 +19,11 @@ use crate::account::plain;
 use crate::catalogued::Catalogued;
 use crate::train::{Arguments, between, room};
 use crate::train_plan::{Asked, find};
-use crate::train_result::{Paid, charged, write_whole};
+use crate::train_result::{Paid, charged, unwritable, write_whole};
 use crate::{Format, query, table};
 
-/// The model, and what is promised of it.
-const FILES: [&str; 3] = ["card.md", "model.json", "inputs.json"];
+/// The model, what it takes, and what is promised of it, in the order in which they are written: what was paid for comes first.
+const FILES: [&str; 3] = ["model.json", "inputs.json", "card.md"];
 
 pub(crate) fn run(
     recipe: &FitRecipe,
@@ -64,6 +66,9 @@ pub(crate) fn run(
     let out = arguments.out();
     is_free(&out)?;
     Place::rehearse(&out).map_err(whit_learn::Error::from)?;
+    let _held = Held::take(&out)?;
+    // Another fit may have ended meanwhile.
+    is_free(&out)?;
     let made = match found {
         Some(found) => job.charged(found)?,
         None => job.uncharged(plan)?,
@@ -85,6 +90,65 @@ fn is_free(out: &Path) -> Result<(), Failure> {
             "give another folder as --out; what is there was paid for, and a new fit is paid again",
         )),
         None => Ok(()),
+    }
+}
+
+/// A folder that no other fit writes to: it would be paid, too, and one of two models would be lost.
+struct Held {
+    /// Unlocked when it is dropped, and by the system when the process ends in any way.
+    lock: File,
+    path: PathBuf,
+    /// Folders that were not there, from the innermost on.
+    made: Vec<PathBuf>,
+}
+
+impl Held {
+    #[expect(clippy::disallowed_methods, reason = "a door writes files")]
+    fn take(out: &Path) -> Result<Self, Failure> {
+        let missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+        let made = out.ancestors().take_while(missing);
+        let made = made.map(Path::to_owned).collect();
+        let path = out.join(".whit-fit.lock");
+        std::fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
+        let mut file = File::options();
+        let lock = file.create(true).truncate(false).write(true).open(&path);
+        let lock = lock.map_err(|error| unwritable(&path, &error))?;
+        match lock.try_lock() {
+            Ok(()) if is_at(&lock, &path) => Ok(Self { lock, path, made }),
+            Ok(()) | Err(TryLockError::WouldBlock) => Err(Failure::refused(
+                "out_busy",
+                &format!("another fit is under way for the folder {out:?}"),
+                "wait until it has ended, or give another folder as --out: each fit is paid",
+            )),
+            Err(TryLockError::Error(error)) => Err(unwritable(&path, &error)),
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // While it is locked: whoever has opened it by then sees that its name is gone.
+        let _ = std::fs::remove_file(&self.path);
+        for folder in &self.made {
+            // Removes nothing but empty ones: of a fit that was refused nothing is left.
+            let _ = std::fs::remove_dir(folder);
+        }
+        let _ = self.lock.unlock();
+    }
+}
+
+/// Has a file that is locked still the name by which it was opened? Who held it before has taken the name away, and others may hold another file of that name.
+fn is_at(lock: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let id = |found: &std::fs::Metadata| (found.dev(), found.ino());
+        matches!((lock.metadata(), path.metadata()), (Ok(lock), Ok(path)) if id(&lock) == id(&path))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (lock, path);
+        true
     }
 }
 
@@ -191,9 +255,8 @@ impl Job<'_> {
 }
 
 impl Made {
+    /// The model first, and what can be made of its numbers by whoever has them; the card is words about it.
     fn write(&self, out: &Path, result: Option<(&str, f64)>) -> Result<(), Failure> {
-        std::fs::create_dir_all(out)
-            .map_err(|error| crate::train_result::unwritable(out, &error))?;
         let summary = self.recipe.summary(&self.plan);
         let card = FitCard {
             recipe: &self.recipe,
@@ -212,15 +275,22 @@ impl Made {
             event: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
         };
         let document = Document::new(&self.recipe, promise, self.model.clone());
-        write_whole(&out.join(FILES[0]), card.markdown().as_bytes())?;
-        write_whole(&out.join(FILES[1]), document.to_json().as_bytes())?;
         let taken = Taken {
             inputs: self.inputs.clone(),
             label: self.recipe.data.label_column().map(str::to_owned),
             classes: self.recipe.data.classes.clone(),
         };
         let taken = serde_json::to_string_pretty(&taken).expect("plain data") + "\n";
-        write_whole(&out.join(FILES[2]), taken.as_bytes())
+        let texts = [document.to_json(), taken, card.markdown()];
+        let each = FILES.iter().zip(&texts);
+        let written = each
+            .clone()
+            .try_for_each(|(name, text)| write_whole(&out.join(name), text.as_bytes()));
+        if written.is_err() {
+            let missing = each.filter(|(name, _)| !out.join(name).exists());
+            rescue(missing);
+        }
+        written
     }
 
     fn show(&self, out: &Path, result: Option<(&str, f64)>, format: Format) -> String {
@@ -256,6 +326,19 @@ impl Made {
                 table::lines(&lines)
             }
         }
+    }
+}
+
+/// What was paid for and could not be written is printed, so that somebody can keep it: another fit would be paid again.
+fn rescue<'a>(texts: impl Iterator<Item = (&'a &'a str, &'a String)>) {
+    let mut talk = std::io::stderr();
+    for (name, text) in texts {
+        // There is nobody left to tell that this failed, too.
+        let _ = writeln!(
+            talk,
+            "{name} could not be written: keep what follows as that file, since another fit costs as much again\n{}",
+            text.trim_end()
+        );
     }
 }
 

@@ -8,7 +8,7 @@ use whit_learn::data::Declaration;
 use whit_learn::{Plan, Recipe, SearchPlan};
 
 use crate::catalogued::{self, Catalogued};
-use crate::train_words;
+use crate::train_words::{self, Trained};
 
 /// What was said about a ledger.
 pub(crate) struct Asked<'a> {
@@ -32,18 +32,21 @@ pub(crate) fn read(path: &Path) -> Result<Read, Failure> {
     let kind = kind
         .as_ref()
         .and_then(|plan| plan.get("model")?.get("kind")?.as_str());
-    let read = match kind.and_then(Kind::of) {
+    let kind = kind.and_then(Kind::of);
+    let read = match kind {
         Some(_) => toml::from_str(&text)
             .map(|recipe: FitRecipe| Read::Fit(Box::new(recipe.read_as_meant()))),
         None => toml::from_str(&text).map(|recipe| Read::Steps(Box::new(recipe))),
     };
-    read.map_err(|error| malformed(path, &text, &error, help))
+    let of = kind.map_or(Trained::Steps, Trained::Fit);
+    read.map_err(|error| malformed((path, &text), of, &error, help))
 }
 
-/// A plan of another kind; `help` says what would pass.
+/// A plan of teachers; `help` says what would pass.
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(path: &Path, help: &str) -> Result<T, Failure> {
     let text = text(path)?;
-    toml::from_str(&text).map_err(|error| malformed(path, &text, &error, help))
+    let of = Trained::Teachers;
+    toml::from_str(&text).map_err(|error| malformed((path, &text), of, &error, help))
 }
 
 #[expect(clippy::disallowed_methods, reason = "a door opens files")]
@@ -57,7 +60,12 @@ fn text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-fn malformed(path: &Path, text: &str, error: &toml::de::Error, help: &str) -> Failure {
+fn malformed(
+    (path, text): (&Path, &str),
+    of: Trained,
+    error: &toml::de::Error,
+    help: &str,
+) -> Failure {
     let place = match error.span() {
         Some(span) => {
             let before = text.get(..span.start).unwrap_or_default();
@@ -65,7 +73,7 @@ fn malformed(path: &Path, text: &str, error: &toml::de::Error, help: &str) -> Fa
         }
         None => String::new(),
     };
-    let suggestion = match train_words::hint(error.message()) {
+    let suggestion = match train_words::hint(error.message(), of) {
         Some(hint) => hint.to_owned(),
         None => format!("give {help}"),
     };

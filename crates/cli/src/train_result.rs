@@ -321,36 +321,58 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
+/// The same of a file that somebody has named, who may have other files beside it: those are not touched. Who may read the old one may read the new one.
+#[expect(clippy::disallowed_methods, reason = "a door writes files")]
+pub(crate) fn write_named(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let found = path.metadata();
+    // Into a pipe or a device one writes, and does not replace it.
+    if found.as_ref().is_ok_and(|found| !found.is_file()) {
+        return std::fs::write(path, bytes).map_err(|error| unwritable(path, &error));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let part = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
+    by_way_of(&part, path, |part| {
+        let written = std::fs::write(part, bytes).and_then(|()| match &found {
+            Ok(found) => std::fs::set_permissions(part, found.permissions()),
+            Err(_) => Ok(()),
+        });
+        written.map_err(|error| unwritable(path, &error))
+    })
+}
+
 /// The same of whatever writes a file that has a name: it gets another one with the same ending, and no link that somebody has put there.
 fn whole(path: &Path, write: impl FnOnce(&Path) -> Result<(), Failure>) -> Result<(), Failure> {
     let ending = path.extension().unwrap_or_default().to_string_lossy();
     let part = path.with_extension(format!("part.{ending}"));
-    let _ = std::fs::remove_file(&part);
-    let written = write(&part).and_then(|()| {
+    by_way_of(&part, path, write)
+}
+
+fn by_way_of(
+    part: &Path,
+    path: &Path,
+    write: impl FnOnce(&Path) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let _ = std::fs::remove_file(part);
+    let written = write(part).and_then(|()| {
         #[expect(clippy::disallowed_methods, reason = "a door writes files")]
-        let file = std::fs::OpenOptions::new().write(true).open(&part);
+        let file = std::fs::OpenOptions::new().write(true).open(part);
         // Its bytes are there before its name is.
         file.and_then(|file| file.sync_all())
-            .and_then(|()| std::fs::rename(&part, path))
+            .and_then(|()| std::fs::rename(part, path))
             .map_err(|error| unwritable(path, &error))
     });
     if written.is_err() {
         // Half of a file is of use to nobody, and the disk may be full.
-        let _ = std::fs::remove_file(&part);
+        let _ = std::fs::remove_file(part);
     }
     written
-}
-
-#[expect(clippy::disallowed_methods, reason = "a door writes files")]
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    std::fs::write(path, bytes).map_err(|error| unwritable(path, &error))
 }
 
 pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::invalid(
         "out_not_written",
         &format!("{path:?} cannot be written: {error}"),
-        "give --out a folder that you may write to",
+        "give --out a place that you may write to",
     )
 }
 
@@ -373,12 +395,36 @@ mod tests {
         write_whole(&path, b"second").expect("writable");
         assert_eq!((read(&path), read(&old)), ("second".into(), "first".into()));
         let failed = whole(&path, |part| {
-            write_file(part, b"ha")?;
+            write_whole(part, b"ha")?;
             Err(unwritable(part, &io::ErrorKind::StorageFull.into()))
         });
         assert!(failed.is_err());
         assert_eq!(read(&path), "second");
         let files = std::fs::read_dir(folder.path()).expect("there");
         assert_eq!(files.count(), 2, "no half is left");
+        write_named(&path, b"third").expect("writable");
+        assert_eq!((read(&path), read(&old)), ("third".into(), "first".into()));
+        let files = std::fs::read_dir(folder.path()).expect("there");
+        assert_eq!(files.count(), 2, "no half is left");
+    }
+
+    /// A device of that name is not removed, nor does a file that only its owner may read become everybody's.
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_written_to_and_permissions_stay() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let path = folder.path().join("said.csv");
+        write_named(&path, b"first").expect("writable");
+        let mine = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&path, mine).expect("mine");
+        write_named(&path, b"second").expect("writable");
+        let mode = path.metadata().expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let null = folder.path().join("null");
+        std::os::unix::fs::symlink("/dev/null", &null).expect("writable");
+        write_named(&null, b"nowhere").expect("writable");
+        let kept = null.symlink_metadata().expect("there");
+        assert!(kept.file_type().is_symlink());
     }
 }

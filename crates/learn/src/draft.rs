@@ -9,6 +9,8 @@ use crate::error::{Error, Result, within};
 const STEPS_MAX: u64 = 1 << 40;
 /// Within these, gradients in single precision keep their digits.
 pub(crate) const CLIP_RANGE: &str = "a number from 1e-9 to 1e9";
+/// More than this promises nothing, and the search for its noise is slow: seconds at 1e4, minutes at 1e5.
+const EPSILON_MAX: f64 = 1e4;
 /// Less noise protects nobody, and more leaves nothing to learn.
 pub(crate) const NOISE_RANGE: &str = "a number from 0.001 to 1e6";
 
@@ -156,8 +158,9 @@ impl Draft {
                 within("noise_multiplier", given, passes, NOISE_RANGE)?;
             }
             NoiseDraft::Epsilon(given) => {
-                let passes = given > 0.0 && given < f64::INFINITY;
-                within("epsilon", given, passes, "a number above 0")?;
+                let passes = given > 0.0 && given <= EPSILON_MAX;
+                let range = "a number above 0 and at most 10000, or noise_multiplier for less noise than that asks for";
+                within("epsilon", given, passes, range)?;
             }
         }
         Ok((self.pattern()?, Delta::new(self.delta)?))

@@ -41,7 +41,7 @@ pub fn evaluate(network: &Network, parameters: &[f32], public: &Dataset) -> Resu
                 Answer::Number(number) => number,
             };
             loss += network.loss().value(output, target);
-            right += u64::from(*answer == Answer::Class(largest(output)));
+            right += u64::from(largest(output).map(Answer::Class) == Some(*answer));
             seen += 1;
         }
     }
@@ -51,15 +51,18 @@ pub fn evaluate(network: &Network, parameters: &[f32], public: &Dataset) -> Resu
     })
 }
 
-/// The place of the largest output, the first of several.
-fn largest(output: &[f32]) -> u32 {
+/// The place of the largest output, the first of several. `None` where there is none of which shares could be told: of a model that diverged no class is said, and none is right.
+pub(crate) fn largest(output: &[f32]) -> Option<u32> {
     let mut best = 0;
     for (place, value) in output.iter().enumerate() {
+        if value.is_nan() {
+            return None;
+        }
         if *value > output[best] {
             best = place;
         }
     }
-    best as u32
+    output.get(best)?.is_finite().then_some(best as u32)
 }
 
 #[cfg(test)]
@@ -90,6 +93,24 @@ mod tests {
         let (small, large) = ((1.0 + (-2_f64).exp()).ln(), (1.0 + 2_f64.exp()).ln());
         let expected = (small + 2.0 * large) / 3.0;
         assert!((found.loss - expected).abs() < 1e-6, "{found:?} {expected}");
+    }
+
+    /// Class 0 was taken for what is said where all outputs are lost, and was right wherever it was the class.
+    #[test]
+    fn a_model_that_diverged_is_right_about_nothing() {
+        let network =
+            Network::new(vec![Box::new(Linear::new(1, 2))], Loss::CrossEntropy).expect("fits");
+        let public = || Dataset::with_classes(vec![1], vec![1.0; 4], vec![0, 0, 0, 1], 2);
+        let found = |weight: f32| {
+            let parameters = [weight, 0.0, 0.0, 0.0];
+            let found = evaluate(&network, &parameters, &public().expect("fits"));
+            found.expect("fits").accuracy
+        };
+        assert_eq!(found(1.0), Some(0.75));
+        assert_eq!(found(f32::NAN), Some(0.0));
+        assert_eq!(found(f32::INFINITY), Some(0.0));
+        assert_eq!(largest(&[f32::NEG_INFINITY, 0.0, 0.0]), Some(1));
+        assert_eq!(largest(&[0.0, f32::NAN]), None);
     }
 
     #[test]

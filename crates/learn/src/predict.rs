@@ -14,9 +14,10 @@ use crate::checkpoint::Run;
 use crate::classical::{AnyModel, Document, Prediction};
 use crate::data::{
     Answer, Classes, Coding, DataError, Dataset, Declaration, Format, Inputs, PerChannel, Wanted,
-    load_public,
+    load_public, picture_names,
 };
 use crate::error::{Error, Result};
+use crate::evaluate::largest;
 use crate::features::Features;
 use crate::loss::Loss;
 use crate::model::tensors;
@@ -67,6 +68,16 @@ enum Kind {
         features: Option<Features>,
     },
     Classical(Box<Document>),
+}
+
+/// Examples of a file, to be predicted.
+pub struct Examples {
+    /// Their features, and labels if there are any.
+    pub rows: Dataset,
+    /// Were labels there, of a model that learns them?
+    pub labelled: bool,
+    /// Of pictures, the name of each one's file: within the folder that was given, or its own.
+    pub names: Option<Vec<String>>,
 }
 
 /// What a model says of one example.
@@ -138,37 +149,35 @@ impl Predictor {
         if !document.takes(&taken.inputs, taken.classes.as_ref()) {
             return Err(other("of another model than model.json".into()));
         }
-        // Clusters and components are none of the classes that the data have.
-        let taken = match learns_label(document.model()) {
-            true => taken,
-            false => Taken {
-                label: None,
-                classes: None,
-                ..taken
-            },
-        };
         let kind = Kind::Classical(Box::new(document));
         Ok(Self { taken, kind })
     }
 
+    /// The classes that were learnt. Clusters and components are none of those that the data have.
+    fn learnt(&self) -> Option<&Classes> {
+        let classes = self.taken.classes.as_ref();
+        classes.filter(|_| self.learns_label())
+    }
+
     /// The name of a class: as declared, or its number.
     pub fn class_name(&self, class: u32) -> String {
-        let names = self.taken.classes.as_ref().and_then(Classes::names);
+        let names = self.learnt().and_then(Classes::names);
         let name = names.and_then(|names| names.get(class as usize));
         name.cloned().unwrap_or_else(|| class.to_string())
     }
 
     /// How many classes there are, if classes are told apart by what was learnt.
     pub fn classes(&self) -> Option<u32> {
-        self.taken.classes.as_ref().map(Classes::count)
+        self.learnt().map(Classes::count)
     }
 
     /// The examples of a file, which is of the form of the data that the model was trained on, and their labels, if they are there: those of the label's column in a table,
     /// those of a file of labels elsewhere. A row that does not fit is told by its place, so the file must be public, or the caller's own.
-    pub fn load(&self, data: &Path, labels: Option<&Path>) -> Result<(Dataset, bool)> {
+    pub fn load(&self, data: &Path, labels: Option<&Path>) -> Result<Examples> {
         let mut declared = self.declaration(data);
         let format = declared.format()?;
         let is_table = matches!(format, Format::Csv | Format::Parquet);
+        let has_classes = format == Format::Images && in_classes(&declared, data);
         let nowhere = Path::new("");
         match (labels, is_table) {
             (Some(_), true) => {
@@ -188,14 +197,13 @@ impl Predictor {
                 });
             }
             (Some(labels), false) => declared.label = labels.to_str().map(str::to_owned),
-            (None, _) if !self.learns_label() => declared.wanted = Wanted::Features,
-            // Pictures have labels if they lie in folders of all classes.
-            (None, false) if format == Format::Images && in_classes(&declared, data) => {}
-            (None, false) => declared.wanted = Wanted::Features,
-            (None, true) => {}
+            // Pictures have labels if they lie in folders of all classes, and are found there whether or not labels are learnt.
+            (None, false) if has_classes => {}
+            (None, true) if self.learns_label() => {}
+            (None, _) => declared.wanted = Wanted::Features,
         }
-        match load_public(&declared, nowhere) {
-            Ok(data) => Ok((data, declared.wanted == Wanted::Labelled)),
+        let names = picture_names(&declared, data)?;
+        let rows = match load_public(&declared, nowhere) {
             Err(DataError::Column {
                 column,
                 twice: false,
@@ -204,10 +212,18 @@ impl Predictor {
                 declared.wanted = Wanted::Features;
                 // Without labels there are no classes to compare them with.
                 declared.classes = None;
-                Ok((load_public(&declared, nowhere)?, false))
+                load_public(&declared, nowhere)
             }
-            Err(error) => Err(error.into()),
+            loaded => loaded,
+        }?;
+        if names != picture_names(&declared, data)? {
+            return Err(DataError::Changed { path: data.into() }.into());
         }
+        Ok(Examples {
+            rows,
+            labelled: declared.wanted == Wanted::Labelled && self.learns_label(),
+            names,
+        })
     }
 
     fn learns_label(&self) -> bool {
@@ -241,8 +257,12 @@ impl Predictor {
             declared.path = data.parent().unwrap_or(Path::new("")).into();
             declared.sheets = Some(name.into_iter().collect());
         }
-        declared.label = self.taken.label.clone();
-        declared.classes = self.taken.classes.clone();
+        declared.label = self.taken.label.clone().filter(|_| self.learns_label());
+        declared.classes = match declared.format {
+            // They are the folders that pictures lie in, whatever is learnt.
+            Some(Format::Images) => self.taken.classes.clone(),
+            _ => self.learnt().cloned(),
+        };
         declared.columns = Some(columns).filter(|columns| !columns.is_empty());
         declared.categories = Some(categories).filter(|categories| !categories.is_empty());
         declared.shape = Some(shape);
@@ -318,12 +338,12 @@ fn in_classes(declared: &Declaration, folder: &Path) -> bool {
     names.is_some_and(|names| names.iter().all(|name| folder.join(name).is_dir()))
 }
 
-/// The share of rows whose class was said, of rows that have one; `None` where no class is learnt or there are no rows.
+/// The share of rows whose class was said, of rows that have one; `None` where no class is learnt or there are no rows. Whatever else is said of a row, and nothing, is wrong.
 pub fn accuracy(said: &[Said], answers: &[Option<Answer>]) -> Option<f64> {
     let (mut right, mut seen) = (0_u64, 0_u64);
     for (said, answer) in said.iter().zip(answers) {
-        if let (Said::Class(class, _), Some(Answer::Class(true_class))) = (said, answer) {
-            right += u64::from(class == true_class);
+        if let Some(Answer::Class(true_class)) = answer {
+            right += u64::from(matches!(said, Said::Class(class, _) if class == true_class));
             seen += 1;
         }
     }
@@ -335,23 +355,17 @@ fn of_output(loss: Loss, output: &[f32]) -> Said {
     if loss != Loss::CrossEntropy {
         return Said::Number(output.first().copied().map_or(f64::NAN, f64::from));
     }
-    let largest = output.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let Some(class) = largest(output) else {
+        return Said::Nothing;
+    };
+    let most = f64::from(output[class as usize]);
     let odds: Vec<f64> = output
         .iter()
-        .map(|x| (f64::from(*x) - f64::from(largest)).exp())
+        .map(|x| (f64::from(*x) - most).exp())
         .collect();
     let sum: f64 = odds.iter().sum();
-    if !sum.is_finite() {
-        return Said::Nothing;
-    }
-    let mut best = 0;
-    for (place, value) in output.iter().enumerate() {
-        if *value > output[best] {
-            best = place;
-        }
-    }
     let shares = odds.into_iter().map(|odds| odds / sum).collect();
-    Said::Class(best as u32, Some(shares))
+    Said::Class(class, Some(shares))
 }
 
 #[cfg(test)]
@@ -377,16 +391,21 @@ mod tests {
     }
 
     #[test]
-    fn accuracy_counts_rows_that_have_both() {
+    fn accuracy_counts_rows_that_have_a_class_and_nothing_is_wrong() {
         let said = [
             Said::Class(1, None),
             Said::Class(0, None),
             Said::Nothing,
+            Said::Nothing,
             Said::Class(1, None),
         ];
         let class = |class| Some(Answer::Class(class));
-        let answers = [class(1), class(1), class(1), None];
-        assert_eq!(accuracy(&said, &answers), Some(0.5));
+        let answers = [class(1), class(1), class(1), class(0), None];
+        assert_eq!(accuracy(&said, &answers), Some(0.25));
+        assert_eq!(
+            accuracy(&[Said::Nothing, Said::Nothing], &answers[2..4]),
+            Some(0.0)
+        );
         assert_eq!(accuracy(&[], &[]), None);
     }
 

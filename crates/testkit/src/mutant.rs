@@ -1121,6 +1121,14 @@ pub const DOORS: &[Mutant] = &[
         package: CLI,
         tests: "lie_on_their_side",
     },
+    Mutant {
+        name: "classical: rows are read before there is room for a fit",
+        file: "crates/whit/src/session/fitting.rs",
+        original: "fits(&self.filter, &event, &account, standings)?;",
+        planted: "let _early = load_surveyed(&recipe.data, order.folder, Audience::Anyone, &inputs); fits(&self.filter, &event, &account, standings)?;",
+        package: WHIT,
+        tests: "fitting",
+    },
 ];
 
 /// All of them.

@@ -209,6 +209,10 @@ fn what_cannot_be_predicted_is_told() {
     assert_eq!(code("text.csv", "plan", 1), "row_unknown_category");
     assert_eq!(code("gone.csv", "plan", 1), "data_unreadable");
     assert_eq!(code("bare.csv", ".", 1), "no_model");
+    fs::create_dir(folder.join("student")).expect("writable");
+    write("student/student.csv", "example,class\n");
+    let student = within(folder, &["predict", "student", "--data", "bare.csv"]);
+    assert!(student.stderr.contains("student.csv"), "{}", student.stderr);
     // Weights of another network.
     let weights = folder.join("plan/model.safetensors");
     let kept = fs::read(&weights).expect("written");
@@ -309,4 +313,135 @@ fn weights_of_another_run_are_refused_beside_a_card() {
     assert_eq!(predict().code, 0);
     fs::write(weights("plan"), own).expect("writable");
     assert_eq!(predict().code, 0);
+}
+
+/// Predictions were written over the rows that they were about.
+#[test]
+fn nothing_that_is_read_is_written_over() {
+    let test = DATA.replace("train.csv", "same.csv");
+    let folder = folder(&format!("[data]\n{DATA}[test]\n{test}{FOREST}"));
+    let folder = folder.path();
+    answer(&within(folder, &["train", "plan.toml", "--format", "json"]));
+    let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("writable");
+    write(
+        "shop.toml",
+        "[dataset]\nid = 'a'\n[budget]\nepsilon = 1.0\n[table.t]\nsource = 'train.csv'\nunit = 'id'\n",
+    );
+    let predict = |out: &str| {
+        let arguments = [
+            "predict",
+            "plan",
+            "--data",
+            "bare.csv",
+            "--catalog",
+            "shop.toml",
+            "--format",
+            "json",
+            "--out",
+            out,
+        ];
+        within(folder, &arguments)
+    };
+    fs::hard_link(folder.join("bare.csv"), folder.join("also.csv")).expect("writable");
+    for out in [
+        "bare.csv",
+        "plan/../bare.csv",
+        "also.csv",
+        "shop.toml",
+        "train.csv",
+        "plan/model.json",
+        "plan/card.md",
+    ] {
+        let before = fs::read(folder.join(out)).expect("there");
+        let refused = predict(out);
+        assert_eq!(refused.code, 2, "{out}: {}", refused.stdout);
+        assert!(
+            refused.stdout.contains("\"out_is_input\""),
+            "{}",
+            refused.stdout
+        );
+        assert_eq!(fs::read(folder.join(out)).expect("there"), before, "{out}");
+    }
+    // What was a link or an earlier answer is replaced.
+    for _ in 0..2 {
+        assert_eq!(predict("said.json").code, 0);
+    }
+    let said = fs::read_to_string(folder.join("said.json")).expect("written");
+    let said: Value = serde_json::from_str(&said).expect("whole");
+    assert_eq!(said["rows"].as_array().map(Vec::len), Some(300));
+}
+
+/// Bright pictures and dark ones, in folders of their classes.
+fn pictures(folder: &Path) {
+    let picture = |name: &str, grey: u8| {
+        let mut bytes = Vec::new();
+        let encoder = image::codecs::png::PngEncoder::new(&mut bytes);
+        let pixels = [grey, grey + 1, grey + 2, grey];
+        image::ImageEncoder::write_image(encoder, &pixels, 2, 2, image::ColorType::L8)
+            .expect("a picture");
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
+        fs::write(path, bytes).expect("writable");
+    };
+    for at in 0..40 {
+        picture(&format!("train/dark/{at:02}.png"), at);
+        picture(&format!("train/bright/{at:02}.png"), 200 + at);
+    }
+    picture("new/b.png", 230);
+    picture("new/a.png", 10);
+}
+
+/// Clusters and components of pictures were fitted, paid for, and could not be applied: nobody knew the folders any more.
+#[test]
+fn models_of_pictures_tell_which_file_each_row_is_of() {
+    let folder = folder("");
+    let folder = folder.path();
+    pictures(folder);
+    let images = "[data]\npath = 'train'\nformat = 'images'\nclasses = ['dark', 'bright']\nshape = [1, 2, 2]\n";
+    let rest = "[bounds]\nfeatures = [0, 1]\n[plan]\nepsilon = 50.0\ndelta = 1e-6\n[model]\n";
+    let step = "n_public = 80\n[model]\nkind = 'logistic'\n[plan]\nrate = 0.5\nsteps = 40\nclip = 1.0\nnoise_multiplier = 0.5\ndelta = 1e-5\n[optimizer]\nrate = 1.0\n";
+    for (model, plan) in [
+        ("bayes", format!("{rest}kind = 'naive_bayes'\n")),
+        ("means", format!("{rest}kind = 'k_means'\nclusters = 2\n")),
+        ("pca", format!("{rest}kind = 'pca'\ncomponents = 1\n")),
+        ("steps", step.to_owned()),
+    ] {
+        let name = format!("{model}.toml");
+        fs::write(folder.join(&name), format!("{images}{plan}")).expect("writable");
+        let trained = within(folder, &["train", &name]);
+        assert_eq!(trained.code, 0, "{}", trained.stderr);
+        let of = |data: &str| {
+            let run = within(
+                folder,
+                &["predict", model, "--data", data, "--format", "json"],
+            );
+            answer(&run)
+        };
+        let files = |found: &Value| {
+            let rows = found["rows"].as_array().expect("a list").iter();
+            let files = rows.map(|row| row["file"].as_str().expect("text").to_owned());
+            files.collect::<Vec<_>>()
+        };
+        let learns = matches!(model, "bayes" | "steps");
+        let all = of("train");
+        let named = files(&all);
+        assert_eq!((named.len(), &*named[0]), (80, "dark/00.png"), "{model}");
+        assert_eq!(named[79], "bright/39.png");
+        assert_eq!(all["accuracy"].is_number(), learns, "{model}");
+        assert_eq!(all["classes"].is_array(), learns, "{model}");
+        let new = of("new");
+        assert_eq!(files(&new), ["a.png", "b.png"]);
+        assert_ne!(
+            new["rows"][0]["prediction"], new["rows"][1]["prediction"],
+            "{model}"
+        );
+        assert_eq!(files(&of("new/b.png")), ["b.png"]);
+        let run = within(
+            folder,
+            &["predict", model, "--data", "new", "--format", "csv"],
+        );
+        let lines: Vec<&str> = run.stdout.lines().collect();
+        assert!(lines[0].starts_with("file,"), "{}", run.stdout);
+        assert!(lines[1].starts_with("a.png,") && lines[2].starts_with("b.png,"));
+    }
 }

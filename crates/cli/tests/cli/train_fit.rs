@@ -1,4 +1,4 @@
-//! `whit train` for classical models: priced without data, charged before a row is read, a model and its card, and what would not pass is told.
+//! `whit train` for classical models: priced without data, charged by a ledger, a model and its card that no failure loses, and what would not pass is told.
 
 use std::path::Path;
 
@@ -225,6 +225,13 @@ fn what_would_not_pass_is_told_before_anything_is_paid() {
         "plan_malformed",
         "colour",
     );
+    // A word of other programs means what this kind of model has for it.
+    check(
+        "kind = 'naive_bayes'\n",
+        "kind = 'minima_perturbation'\nC = 1.0\n",
+        "plan_malformed",
+        "give penalty in [model], which is one over C",
+    );
     check(
         "epsilon = 2.0",
         "epsilon = 0.0",
@@ -283,7 +290,7 @@ fn answer_of_refusal(command: &str, code: &str) -> String {
 }
 
 #[test]
-fn a_catalogued_fit_is_charged_before_a_row_is_read() {
+fn a_catalogued_fit_is_charged_as_its_dry_run_says_and_each_fit_anew() {
     let folder = folder();
     let strange = format!("{CANARY},x,{CANARY},{CANARY},7\n");
     fs::write(folder.path().join("points.csv"), points(3000, &strange)).expect("writable");
@@ -340,4 +347,76 @@ fn the_owner_hears_of_rows_that_do_not_fit() {
         "{said}"
     );
     assert!(!folder.path().join("plan").exists());
+}
+
+/// What a fit has printed after the word that a file could not be written.
+fn rescued(said: &str, name: &str) -> String {
+    let start = format!("{name} could not be written");
+    let (_, rest) = said.split_once(&start).expect("told");
+    let (_, text) = rest.split_once('\n').expect("a line");
+    let end = text.find(" could not be written").unwrap_or(text.len());
+    let (text, _) = text[..end].rsplit_once('\n').unwrap_or((text, ""));
+    text.to_owned()
+}
+
+/// A model that was paid for was lost with its card where the disk was full, and the next fit was refused for what was left.
+#[test]
+fn a_model_that_cannot_be_written_is_printed() {
+    let folder = folder();
+    let path = folder.path();
+    fs::write(path.join("whit.toml"), CATALOG).expect("writable");
+    let command = command(path, &whole());
+    // A folder stands where files are written first.
+    let blocks = |name: &str| {
+        fs::create_dir_all(path.join("plan").join(name)).expect("writable");
+    };
+    let frees = |name: &str| fs::remove_dir(path.join("plan").join(name)).expect("empty");
+    blocks("model.part.json");
+    let first = run(&command);
+    assert_eq!(first.code, 1, "{}", first.stderr);
+    assert!(first.stderr.contains("out_not_written"), "{}", first.stderr);
+    let files = || {
+        let entries = fs::read_dir(path.join("plan")).expect("there");
+        let names = entries.map(|entry| entry.expect("listed").file_name());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    frees("model.part.json");
+    assert!(files().is_empty(), "{:?}", files());
+    let kept = path.join("kept");
+    fs::create_dir(&kept).expect("writable");
+    for name in ["model.json", "inputs.json", "card.md"] {
+        fs::write(kept.join(name), rescued(&first.stderr, name)).expect("writable");
+    }
+    let predicted = run(&format!(
+        "predict {} --data {} --format json",
+        kept.display(),
+        path.join("public.csv").display()
+    ));
+    assert!(number(&answer(&predicted), "accuracy") > 0.9);
+    let card = fs::read_to_string(kept.join("card.md")).expect("there");
+    assert!(card.contains("the ledger of points, record"), "{card}");
+    // The model comes first: what fails after it is what is told.
+    blocks("card.part.md");
+    let second = run(&command);
+    assert!(second.code == 1 && !second.stderr.contains("model.json"));
+    assert!(rescued(&second.stderr, "card.md").contains("**epsilon 2**"));
+    answer_of_refusal(&command, "out_taken");
+}
+
+/// Two fits in one folder were both paid, and one model was left.
+#[test]
+fn a_folder_is_written_to_by_one_fit() {
+    let folder = folder();
+    let path = folder.path();
+    fs::write(path.join("whit.toml"), CATALOG).expect("writable");
+    let command = command(path, &whole());
+    fs::create_dir(path.join("plan")).expect("writable");
+    let held = path.join("plan/.whit-fit.lock");
+    let lock = fs::File::create(&held).expect("writable");
+    lock.try_lock().expect("nobody else's");
+    answer_of_refusal(&command, "out_busy");
+    assert!(!path.join("whit.ledger").exists(), "nothing is charged");
+    drop(lock);
+    answer(&run(&format!("{command} --format json")));
+    assert!(!held.exists());
 }

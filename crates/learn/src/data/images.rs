@@ -31,10 +31,7 @@ pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
     let shape = declaration.shape.clone().unwrap_or_default();
     let mut builder = builder(declaration, path, shape.clone(), 1.0 / 255.0, 0)?;
     let mut values = Vec::with_capacity(builder.width());
-    let listed = match declaration.wanted {
-        Wanted::Labelled => of_classes(declaration, path)?,
-        Wanted::Features => of_no_class(path)?,
-    };
+    let listed = listed(declaration, path)?;
     let mut names = BTreeMap::new();
     for identity in listed
         .iter()
@@ -60,6 +57,25 @@ pub(super) fn read(declaration: &Declaration, path: &Path) -> Result<Builder> {
 
 /// A picture: its label, where it is, and which file it is.
 type Listed<'a> = (Raw<'a>, PathBuf, Option<Identity>);
+
+/// The files of pictures that are rows, by their names in the folder `path`, or the one that it is. They are the caller's own, or public.
+pub(super) fn names(declaration: &Declaration, path: &Path) -> Result<Vec<String>> {
+    let listed = listed(declaration, path)?.into_iter();
+    let name = |(_, picture, _): Listed<'_>| {
+        let within = picture.strip_prefix(path).ok();
+        let within = within.filter(|within| !within.as_os_str().is_empty());
+        let own = || picture.file_name().map(Path::new).unwrap_or(&picture);
+        within.unwrap_or_else(own).to_string_lossy().into_owned()
+    };
+    Ok(listed.map(name).collect())
+}
+
+fn listed<'a>(declaration: &'a Declaration, path: &Path) -> Result<Vec<Listed<'a>>> {
+    match declaration.wanted {
+        Wanted::Labelled => of_classes(declaration, path),
+        Wanted::Features => of_no_class(path),
+    }
+}
 
 /// The pictures of all declared classes.
 fn of_classes<'a>(declaration: &'a Declaration, path: &Path) -> Result<Vec<Listed<'a>>> {
@@ -219,10 +235,15 @@ mod tests {
             declared.wanted = Wanted::Features;
             let data = load_public(&declared, folder.path()).expect("fits");
             let row = |row| data.example(row).map(|example| example.features[0]);
-            (0..data.rows()).map(row).collect::<Vec<_>>()
+            let names = names(&declared, &folder.path().join(path)).expect("there");
+            (
+                (0..data.rows()).map(row).collect::<Vec<_>>(),
+                names.join(" "),
+            )
         };
-        assert_eq!(features("new"), [Some(128.0), Some(1.0)]);
-        assert_eq!(features("new/b.png"), [Some(1.0)]);
+        let both = vec![Some(128.0), Some(1.0)];
+        assert_eq!(features("new"), (both, "a.jpg b.png".into()));
+        assert_eq!(features("new/b.png"), (vec![Some(1.0)], "b.png".into()));
     }
 
     #[test]

@@ -62,6 +62,7 @@ pub use error::DataError;
 pub use inputs::Inputs;
 pub(crate) use matrix::{Matrix, matrix};
 pub use normalisation::PerChannel;
+pub(crate) use open::picture_names;
 pub use open::{
     inputs, inspect, load_private, load_public, load_surveyed, survey, survey_if_there,
 };

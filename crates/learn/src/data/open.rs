@@ -75,6 +75,14 @@ pub fn load_public(declaration: &Declaration, folder: &Path) -> Result<Dataset> 
     }
 }
 
+/// The name of the file of each row, in order, if rows are pictures in files of their own. They are declared public.
+pub(crate) fn picture_names(declaration: &Declaration, path: &Path) -> Result<Option<Vec<String>>> {
+    match declaration.format()? {
+        Format::Images => images::names(declaration, path).map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// The shape of an example, as far as a file's header or first line tells it, so that all that is public about a run can be refused before
 /// anything is charged. Reads no row. The shape of pictures is declared.
 pub fn survey(declaration: &Declaration, folder: &Path) -> Result<Vec<usize>> {

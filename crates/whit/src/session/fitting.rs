@@ -290,4 +290,73 @@ mod tests {
         let (made, left) = fitted(&format!("{DATA}{HUE}"), &rest);
         assert!(made.is_ok() && left < 64.0);
     }
+
+    /// The data come through a pipe that gives the first line and then nothing: whoever looks for a row waits until the pipe is closed.
+    #[cfg(unix)]
+    #[test]
+    fn a_refused_fit_has_read_no_row() {
+        use std::io::Write;
+        use std::sync::mpsc::channel;
+        use std::time::Duration;
+
+        use whit_core::FaultKind;
+
+        let classes = format!("{DATA}classes = 2\n{HUE}");
+        let numbers = format!("{DATA}{HUE}");
+        let check = |data: &str, model: &str| {
+            let bounds = match model.contains("regression") {
+                true => REST.replace("x =", "side = [0, 1]\nx ="),
+                false => REST.to_owned(),
+            };
+            let recipe: FitRecipe =
+                toml::from_str(&format!("{data}{bounds}[model]\n{model}\n")).expect("a recipe");
+            let folder = tempfile::tempdir().expect("a folder");
+            let pipe = folder.path().join("points.csv");
+            std::fs::write(&pipe, "who,x,hue,side\n").expect("writable");
+            let small = CATALOG.replace("epsilon = 64.0", "epsilon = 0.01");
+            let catalog = Catalog::parse(&small).expect("a catalog");
+            let ledger = folder.path().join("whit.ledger");
+            let session = Session::open(catalog, folder.path(), &ledger).expect("opens");
+            std::fs::remove_file(&pipe).expect("there");
+            let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+            assert!(made.expect("runs").success());
+            let (refused, heard) = channel::<()>();
+            let writer = std::thread::spawn(move || {
+                // Waits until somebody opens it.
+                let file = std::fs::OpenOptions::new().write(true).open(&pipe);
+                let mut file = file.expect("a pipe");
+                file.write_all(b"who,x,hue,side\n").expect("a reader");
+                // Far longer than a refusal takes; only whoever waits for rows gets here.
+                heard.recv_timeout(Duration::from_secs(60)).is_err()
+            });
+            let order = FitOrder {
+                table: "points",
+                recipe: &recipe,
+                analyst: None,
+                folder: folder.path(),
+            };
+            let answer = session.fit(&order, &mut Seeded::new(12));
+            // The writer may have given up already.
+            let _ = refused.send(());
+            let waited_for_rows = writer.join().expect("ends");
+            let answer = answer.err().expect("too dear");
+            assert_eq!(
+                (answer.kind(), answer.code()),
+                (FaultKind::Exhausted, "budget_exhausted"),
+                "{model}"
+            );
+            assert!(!waited_for_rows, "{model}");
+        };
+        for model in [
+            "kind = 'naive_bayes'",
+            "kind = 'k_means'\nclusters = 2",
+            "kind = 'pca'\ncomponents = 1",
+            "kind = 'forest'\ntrees = 1\ndepth = 1\nbins = 2",
+            "kind = 'boosted_stumps'\nepochs = 1\nbins = 2",
+            "kind = 'minima_perturbation'",
+        ] {
+            check(&classes, model);
+        }
+        check(&numbers, "kind = 'linear_regression'");
+    }
 }
