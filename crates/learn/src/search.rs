@@ -310,7 +310,7 @@ impl SearchPlan {
         kept.scalars.insert(CANDIDATE.into(), candidate);
         kept.scalars.insert(SCORE.into(), found.score);
         kept.done(1);
-        place.keep(&kept)?;
+        place.keep(&mut kept)?;
         Ok(found)
     }
 
