@@ -240,8 +240,8 @@ pub(crate) fn run(
     Ok(result.show(&out, &files, format))
 }
 
-/// Takes the steps that are left, or says which signal has stopped it. What was done is kept each time that the number of steps is a multiple of
-/// `interval`, which is public, at the end, and when it is stopped: how long a step takes depends on how many examples there are, and decides nothing that is written, unless a signal comes.
+/// Takes the steps that are left, or says which signal has stopped it. What was done is kept where the next steps are counted, as many at a time as
+/// `interval` says, which is public, at the end, and when it is stopped: how long a step takes depends on how many examples there are, and decides nothing that is written, unless a signal comes.
 fn steps(
     trainer: &mut Trainer,
     watch: &mut Watch<'_>,
@@ -255,10 +255,12 @@ fn steps(
         trainer.step(&mut entropy)?;
         watch.after(trainer)?;
         let stopped = stop.asked().filter(|_| trainer.taken() < steps);
+        if stopped.is_some() {
+            trainer.pause()?;
+        }
         let is_due =
             trainer.taken().is_multiple_of(interval.get() as u64) || trainer.taken() == steps;
         if stopped.is_some() || is_due {
-            trainer.pause()?;
             notebook.write(&watch.history)?;
         }
         if stopped.is_some() {

@@ -194,7 +194,7 @@ impl Notebook {
         history.unwrap_or_default()
     }
 
-    /// After a checkpoint was written, so that it never holds more steps than that.
+    /// What it holds are steps that were taken, and so were counted in the checkpoint before. If the machine stops, some of them may be lost; they were seen all the same.
     pub(crate) fn write(&self, history: &History) -> Result<(), Failure> {
         // Whole or not at all, and not through a link that somebody has put there.
         let part = self.part();
