@@ -107,8 +107,9 @@ Exit codes:
   2  refused by a rule
   3  the budget is exhausted, or an audit refuted a claim
   4  an error inside this program, or damaged files
-  130, 143  ended by Ctrl-C or SIGTERM. Training that says that it was stopped is kept, and goes on by
-            the same command; where nothing is said it goes on after what was kept last, and a search
+  130, 143  ended by Ctrl-C or SIGTERM. Training that says that it was stopped has kept what was done,
+            says what is lost, and goes on by the same command;
+            where nothing is said it goes on after what was kept last, and a search
             or a classical model is lost with what was paid for it";
 
 #[derive(Subcommand)]

@@ -36,8 +36,9 @@ use crate::{Format, query, table, train_fit, train_search};
 /// is room for it; nothing is charged or made. Else the run is written to a folder: model.safetensors, model.onnx where its
 /// layers allow it, card.md and card.json with the guarantee and what the model takes, curve.csv and plots; whit predict applies it.
 ///
-/// Ctrl-C (or SIGTERM) ends the run after the step under way: all that was done is kept, you are told that it was stopped, and the same command goes on with it. The exit code is 130
-/// (or 143). A second one ends it at once with the same code, and nothing is told: the same command goes on after what was kept last. Steps that were begun and lost, as when the machine stops, stay spent: their noise may have been seen.
+/// Ctrl-C (or SIGTERM) ends the run after the step under way: what was done is kept, you are told that it was stopped, and the same command goes on with it. Where each step draws for itself (poisson, fixed_size, all) nothing is lost; else you are told
+/// what is: the rest of the epoch (shuffled, balls_in_bins, cyclic), or all steps that are left (a tree). A search or a classical model is lost as a whole. The exit code is 130 (or 143). A second signal ends the run at once, with its own code, and nothing is told: the same command goes on after what was kept last.
+/// Steps that were begun and lost stay spent: their noise may have been seen.
 ///
 /// With [search] and [validation] the plan is a search: a random number of runs, each with numbers that it draws from lists, of which the best on public
 /// data is kept. Its price is that of the choice. How many runs there were is not told, and a search that was stopped cannot go on.
@@ -59,7 +60,7 @@ pub(crate) struct Arguments {
     /// How many threads work; else as many as the machine has. The model does not depend on it
     #[arg(long, value_name = "NUMBER")]
     threads: Option<NonZeroUsize>,
-    /// After how many steps the run is kept on disk, and so how many are lost if the machine stops; else after each hundredth of them
+    /// After how many steps the run is kept on disk, and so how many are lost if the machine stops (in whole epochs, where these are dealt out); else after each hundredth of them, and one at least
     #[arg(long, value_name = "STEPS")]
     pub(crate) keep_every: Option<NonZeroUsize>,
     /// The catalog of the data; else whit.toml in the folder of the data or above it
@@ -240,8 +241,8 @@ pub(crate) fn run(
     Ok(result.show(&out, &files, format))
 }
 
-/// Takes the steps that are left, or says which signal has stopped it. What was done is kept each time that the number of steps is a multiple of
-/// `interval`, which is public, at the end, and when it is stopped: how long a step takes depends on how many examples there are, and decides nothing that is written, unless a signal comes.
+/// Takes the steps that are left, or says which signal has stopped it. What was done is kept where the next steps are counted, as many at a time as
+/// `interval` says, which is public, at the end, and when it is stopped: how long a step takes depends on how many examples there are, and decides nothing that is written, unless a signal comes.
 fn steps(
     trainer: &mut Trainer,
     watch: &mut Watch<'_>,
@@ -255,10 +256,12 @@ fn steps(
         trainer.step(&mut entropy)?;
         watch.after(trainer)?;
         let stopped = stop.asked().filter(|_| trainer.taken() < steps);
+        if stopped.is_some() {
+            trainer.pause()?;
+        }
         let is_due =
             trainer.taken().is_multiple_of(interval.get() as u64) || trainer.taken() == steps;
         if stopped.is_some() || is_due {
-            trainer.pause()?;
             notebook.write(&watch.history)?;
         }
         if stopped.is_some() {

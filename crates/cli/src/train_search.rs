@@ -227,7 +227,7 @@ impl Job<'_> {
         out: &Path,
         format: Format,
     ) -> Result<String, Failure> {
-        // Without a run the model is that of the first candidate before its first step.
+        // Without a run that gave one the model is that of the first candidate before its first step.
         let candidate = ended.chosen.candidate.unwrap_or(0);
         let mut recipe = self
             .plan
@@ -391,7 +391,7 @@ impl Found<'_> {
                             plain(self.plan.clip_norm())
                         ),
                         None => {
-                            "nothing: by its law this search had no run, and the model is untrained"
+                            "nothing: by its law this search had no run, or no run gave a model; these weights are untrained"
                                 .into()
                         }
                     },

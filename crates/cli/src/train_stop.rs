@@ -1,7 +1,7 @@
 //! What becomes of a run that somebody stops: the step under way is finished, what was done is kept, and it is told how to go on.
 //!
 //! The first Ctrl-C or SIGTERM asks for that; the second ends the program at once and without a word, as any does before the first step and after the last. What was kept by
-//! then is there, and the same command goes on with it. Shells see one exit code for all of that, and only who was told that the run was stopped has lost no step.
+//! then is there, and the same command goes on with it. Shells see the exit code of the signal that has ended it for all of that, and only who was told that the run was stopped knows which steps are lost.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -194,7 +194,7 @@ impl Notebook {
         history.unwrap_or_default()
     }
 
-    /// After a checkpoint was written, so that it never holds more steps than that.
+    /// What it holds are steps that were taken, and so were counted in the checkpoint before. If the machine stops, some of them may be lost; they were seen all the same.
     pub(crate) fn write(&self, history: &History) -> Result<(), Failure> {
         // Whole or not at all, and not through a link that somebody has put there.
         let part = self.part();

@@ -23,7 +23,7 @@ pub(crate) struct Watch<'a> {
     public: Option<&'a Dataset>,
     /// What may be shown, by what the theorems say: bounds of the accountant, and public data.
     pub(crate) history: History,
-    /// Epsilon so far of samplers whose price takes minutes is left out until the end.
+    /// Epsilon so far of samplers whose price takes seconds (balls in bins) is left out until the end.
     prices: bool,
     epsilon: Option<f64>,
     evaluation: Option<Evaluation>,
@@ -71,7 +71,7 @@ impl<'a> Watch<'a> {
             history: History::new(),
             prices: matches!(
                 plan.summary().sampler,
-                "poisson" | "shuffled" | "all" | "cyclic_banded" | "cyclic_tree"
+                "poisson" | "fixed_size" | "shuffled" | "all" | "cyclic_banded" | "cyclic_tree"
             ),
             epsilon: None,
             evaluation: None,
@@ -136,8 +136,13 @@ impl<'a> Watch<'a> {
     fn line(&mut self, taken: u64, steps: u64) {
         self.shown = Some(Instant::now());
         let mut line = format!("step {taken} of {steps}");
-        if let Some(epsilon) = self.epsilon {
-            line += &format!(", epsilon {} so far", up(epsilon, 3));
+        match self.epsilon {
+            Some(epsilon) => line += &format!(", epsilon {} so far", up(epsilon, 3)),
+            None if !self.prices => {
+                let whole = up(self.plan.epsilon().upper(), 3);
+                line += &format!(", epsilon {whole} in all (so far: too slow to price here)");
+            }
+            None => {}
         }
         if let Some(accuracy) = self.evaluation.and_then(|found| found.accuracy) {
             line += &format!(", public accuracy {accuracy:.3}");

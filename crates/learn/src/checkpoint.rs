@@ -4,16 +4,17 @@
 //!
 //! **Proof.** A checkpoint says how many steps were *begun*. It is never below the number of steps that were ever run, nor above the total, by
 //! induction over what is written. 1. `Place::begin` alone grants steps: it raises the number, by no more than what the event leaves, and makes the
-//! file durable before it returns, in the folder where the run was begun and not in another that has its name by now (`Place::keep`, which finds the file that it wrote under its name and then the folder; on Unix, and elsewhere on the word of whoever moves folders. Names are looked up one after the other: whoever puts another folder there while the file is written and the first one back between these two looks has counted nowhere, and undoes the claim), so that each step is counted by a file that was written before it. 2. `Place::give_back` alone lowers it, by
+//! file durable before it returns, in the folder where the run was begun and not in another that has its name by now (`Place::keep`, which finds the file that it wrote under its name and then the folder; on Unix, and elsewhere on the word of whoever moves folders. Names are looked up one after the other: whoever puts another folder there while the file is written and the first one back between these two looks has counted nowhere, and undoes the claim), so that each step is counted by a file that was written before it. The number that is raised is that of the file that is replaced: `Place::keep` finds there what this state was read from or written to last, by its numbers and by the sum at its end, or refuses. 2. `Place::give_back` alone lowers it, by
 //! steps that were granted to this process and not taken, and takes the grant away with them, whether or not the file can be written: those steps were
 //! never run, and if they are later, it is by another grant. Whichever of the old file and the new one is there after a crash, its number is not too small. 3. A run that goes on takes
-//! its number from the file. Two runs cannot hold the same place: it is locked against other processes, and within one process whoever counts has it for oneself (`&mut`), from where the number is read on. A place is begun once, by a [`Payment`](crate::payment::Payment) that this uses up. ∎
+//! its number from the file. Two runs cannot hold the same place: it is locked against other processes, and within one process whoever counts has it for oneself (`&mut`), from where the number is read on. A fork of a process has its lock and its grant, and another number: it is refused where steps are taken and where files are written. A place is begun once, by a [`Payment`](crate::payment::Payment) that this uses up. ∎ Where a lock
+//! holds on one machine only (some network disks), two machines could hold a place: then the first one that finds the other's file stops. Both count what they grant, but if both replace the same file, in the moment between the last look and the new name, they are granted the same steps once.
 //!
 //! Steps that were begun and lost are lost: their noise may have been seen (in a loss on public data that was shown, say), so running
 //! them again would be a second release. A run that is stopped in good order loses none: steps that it did not take are given back. Of one that is killed nobody knows which it has taken. Whoever writes more often loses fewer. A folder that is copied while a run is under way would take
 //! the same steps twice: on Unix a checkpoint knows the file beside it that it was begun with and their folder, by their numbers and by when they were made, and a copy is refused. Where a disk does not tell when
 //! a file was made, a copy that happens to have the same numbers passes, and on every disk a copy of the disk itself does, as does one that is made under a clock that was set back to the nanosecond. An older file that is
-//! put back in place of a newer one is the owner's doing, and undoes the claim.
+//! put back between two runs in place of a newer one is the owner's doing, and undoes the claim; while a run is under way it is noticed at the next write.
 //!
 //! **Nothing private is in the file.** Parameters and whatever an optimizer makes of them are releases. No key and no state of the
 //! entropy is kept, and no number of examples: noise after a crash is fresh. A sampler that deals out an epoch beforehand cannot go on
@@ -33,6 +34,7 @@ pub use error::CheckpointError;
 pub use place::Place;
 #[cfg(test)]
 pub(crate) use place::room;
+pub(crate) use place::same_process;
 
 use crate::payment::Payer;
 use error::Result;
@@ -68,6 +70,8 @@ pub struct Checkpoint {
     payer: Payer,
     /// Beside which file and in which folder it was begun, where these have numbers.
     home: Option<[u64; 4]>,
+    /// The file that it was read from or written to last; `None` before the first write.
+    seen: Option<Seen>,
     steps_begun: u64,
     steps_kept: u64,
     /// All parameters, in the order of the model.
@@ -76,6 +80,14 @@ pub struct Checkpoint {
     pub vectors: BTreeMap<String, Vec<f32>>,
     /// What it keeps besides, by name.
     pub scalars: BTreeMap<String, f64>,
+}
+
+/// A file as it was found.
+#[derive(Clone, Debug, PartialEq)]
+struct Seen {
+    /// Those of its disk and its own, where the system has them.
+    numbers: Option<[u64; 2]>,
+    sum: Vec<u8>,
 }
 
 /// The public head of a file. Floats stand there as their bits, so that they are read as they were.
@@ -102,6 +114,7 @@ impl Checkpoint {
             run,
             payer,
             home: None,
+            seen: None,
             steps_begun: 0,
             steps_kept: 0,
             parameters,
@@ -258,6 +271,7 @@ impl Checkpoint {
                 Some(home) => Some(unhex_numbers(&home)?),
                 None => None,
             },
+            seen: None,
             steps_begun: header.steps_begun,
             steps_kept: header.steps_kept,
             parameters,

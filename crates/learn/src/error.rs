@@ -58,6 +58,8 @@ pub enum Error {
         passes: u64,
         /// The declared number of examples.
         examples_public: u64,
+        /// The sampler in one word.
+        sampler: &'static str,
     },
     /// A field of a plan that is needed, or has no use.
     #[error("{of} {} `{field}`", if *missing { "needs" } else { "has no use for" })]
@@ -413,12 +415,21 @@ impl Fault for Error {
             Self::BatchRounding {
                 passes,
                 examples_public,
+                sampler,
                 ..
             } => {
-                // Rounded down, so that what is told passes.
+                // Rounded so that what is told passes.
                 let rate = (*passes as f64 / *examples_public as f64 * 1e6).floor() / 1e6;
+                let parts = examples_public.div_ceil((*passes).max(1));
+                let field = match *sampler {
+                    "fixed_size" => format!("a `size` of at most {passes}"),
+                    "shuffled" => format!("at least {parts} `batches`"),
+                    "balls_in_bins" | "cyclic_banded" | "cyclic_tree" => format!("at least {parts} `bins`"),
+                    "all" => format!("sampler = \"poisson\" and a `rate` of at most {rate}"),
+                    _ => format!("a sampling `rate` of at most {rate}"),
+                };
                 format!(
-                    "let the expected batch be at most {passes}: a sampling `rate` of at most {rate} in [plan] if n_public is {examples_public}"
+                    "let the expected batch be at most {passes}: {field} in [plan] if n_public is {examples_public}"
                 )
             }
             Self::Field {

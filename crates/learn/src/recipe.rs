@@ -304,6 +304,7 @@ impl Recipe {
             share,
             passes,
             examples_public: self.data.n_public.unwrap_or_default(),
+            sampler: plan.summary().sampler,
         })
     }
 

@@ -425,21 +425,72 @@ fn more_examples_than_are_trained_on_are_refused_by_what_is_declared() {
     assert!(error.suggestion().contains("33554432"));
 }
 
+/// A plan of batches that may be too large, with a sampler: is it refused for that?
+fn large_batches(sampler: &str) -> crate::Result<()> {
+    let text = format!(
+        "[data]\npath = 'x.npy'\nlabel = 'y.npy'\nshape = [20]\nclasses = 2\nn_public = 30000000\n\
+         [model]\nkind = 'mlp'\nhidden = [8]\n\
+         [plan]\n{sampler}\nsteps = 1\nclip = 1.0\nnoise_multiplier = 1.0\ndelta = 1e-9\n"
+    );
+    let recipe: Recipe = toml::from_str(&text).expect("a plan");
+    let plan = recipe.plan().expect("a price");
+    recipe.check(&plan, &[20]).map(drop)
+}
+
+/// The field that a refusal of large batches names is one that the plan has, or is told to have; and what it tells of it passes.
+#[test]
+fn batches_that_cannot_be_summed_are_refused_by_a_field_of_the_plan() {
+    for (sampler, named, field) in [
+        ("rate = 1.0", "a sampling `rate` of at most ", "rate = "),
+        (
+            "sampler = 'fixed_size'\nsize = 30000000",
+            "a `size` of at most ",
+            "sampler = 'fixed_size'\nsize = ",
+        ),
+        (
+            "sampler = 'shuffled'\nbatches = 2",
+            "at least ",
+            "sampler = 'shuffled'\nbatches = ",
+        ),
+        (
+            "sampler = 'balls_in_bins'\nbins = 2",
+            "at least ",
+            "sampler = 'balls_in_bins'\nbins = ",
+        ),
+        (
+            "sampler = 'cyclic'\nbins = 2\nmechanism = 'tree'",
+            "at least ",
+            "sampler = 'cyclic'\nmechanism = 'tree'\nbins = ",
+        ),
+        (
+            "sampler = 'all'",
+            "sampler = \"poisson\" and a `rate` of at most ",
+            "rate = ",
+        ),
+    ] {
+        let refused = large_batches(sampler).expect_err(sampler);
+        assert_eq!(refused.code(), "batch_rounding", "{sampler}");
+        let told = refused.suggestion();
+        let (_, told) = told.split_once(": ").expect("a field");
+        let number = told.strip_prefix(named).expect(told);
+        let (number, rest) = number.split_once(' ').expect(told);
+        let name = field
+            .rsplit('\n')
+            .next()
+            .map(|line| line.replace(" = ", ""));
+        let name = name.expect("a line");
+        assert!(
+            named.contains(&name) || rest.starts_with(&format!("`{name}` in [plan]")),
+            "{told}"
+        );
+        assert_eq!(large_batches(&format!("{field}{number}")), Ok(()), "{told}");
+    }
+}
+
 /// What a refusal of large batches tells would pass, does, and a little more does not.
 #[test]
 fn batches_that_cannot_be_summed_are_refused_with_a_number() {
-    let text = |rate: f64| {
-        format!(
-            "[data]\npath = 'x.npy'\nlabel = 'y.npy'\nshape = [20]\nclasses = 2\nn_public = 30000000\n\
-             [model]\nkind = 'mlp'\nhidden = [8]\n\
-             [plan]\nrate = {rate}\nsteps = 1\nclip = 1.0\nnoise_multiplier = 1.0\ndelta = 1e-9\n"
-        )
-    };
-    let checked = |rate: f64| {
-        let recipe: Recipe = toml::from_str(&text(rate)).expect("a plan");
-        let plan = recipe.plan().expect("a price");
-        recipe.check(&plan, &[20]).map(drop)
-    };
+    let checked = |rate: f64| large_batches(&format!("rate = {rate:?}"));
     let Err(error) = checked(1.0) else {
         panic!("thirty million examples in 32-bit floats");
     };

@@ -22,7 +22,7 @@ use serde::Serialize;
 use whit_accounting::Error::TooCoarse;
 use whit_accounting::{Bracket, epsilon};
 use whit_core::{Delta, Entropy, Event, Mechanism, Neighbours, Probability, Ratio, Secret};
-use whit_mechanism::BestOf;
+use whit_mechanism::{Best, BestOf};
 
 use crate::card::Search;
 use crate::checkpoint::{Checkpoint, CheckpointError, Place, Run};
@@ -62,7 +62,7 @@ pub struct SearchPlan {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Chosen {
-    /// Which candidate the best run had, from zero; `None` if by its law there was no run.
+    /// Which candidate the best run had, from zero; `None` if by its law there was no run, or if none gave a model.
     pub candidate: Option<usize>,
     /// The parameters of the best run; the initial ones if there was none.
     pub parameters: Vec<f32>,
@@ -310,7 +310,7 @@ impl SearchPlan {
         kept.scalars.insert(CANDIDATE.into(), candidate);
         kept.scalars.insert(SCORE.into(), found.score);
         kept.done(1);
-        place.keep(&kept)?;
+        place.keep(&mut kept)?;
         Ok(found)
     }
 
@@ -425,19 +425,25 @@ impl SearchPlan {
                 })
         };
         let best = self.best_of.choose(entropy, run, score)?;
-        Ok(match best {
-            Some(best) => Chosen {
-                candidate: Some(best.kind),
-                // Where all runs failed, as they should not.
-                parameters: best.value.unwrap_or(initial),
-                score: sign * best.score,
-            },
-            None => Chosen {
-                candidate: None,
-                parameters: initial,
-                score: f64::NAN,
-            },
-        })
+        Ok(chosen(best, initial, sign))
+    }
+}
+
+/// What is told of the best run. One that failed is the best where all did: it gave no model, and nothing was chosen. *Proof* that this costs nothing more:
+/// it is a function of the best run alone, of which "failed" is a value as its weights are (`or_nothing`), and of public weights and numbers.
+fn chosen(best: Option<Best<Option<Vec<f32>>>>, initial: Vec<f32>, sign: f64) -> Chosen {
+    let made = best.and_then(|best| Some((best.kind, best.score, best.value?)));
+    match made {
+        Some((kind, score, parameters)) => Chosen {
+            candidate: Some(kind),
+            parameters,
+            score: sign * score,
+        },
+        None => Chosen {
+            candidate: None,
+            parameters: initial,
+            score: f64::NAN,
+        },
     }
 }
 

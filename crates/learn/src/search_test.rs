@@ -321,6 +321,28 @@ fn a_run_that_fails_is_judged_the_worst_and_ends_no_search() {
     }
 }
 
+/// Such a search has the initial weights, and must not pass for one that has trained them.
+#[test]
+fn a_search_of_which_every_run_failed_has_chosen_nothing() {
+    let search = plan("runs = 3\nrate = [0.1, 1.0]");
+    let of = |made: Option<Vec<f32>>| {
+        let run = |_, _: &mut Seeded| or_nothing(made.clone().ok_or(Error::Unbound));
+        let score = |made: &Option<Vec<f32>>| {
+            Ok::<_, Error>(made.as_ref().map_or(f64::NEG_INFINITY, |_| -0.5))
+        };
+        let best = search.best_of.choose(&mut Seeded::new(3), run, score);
+        let best = best.expect("entropy");
+        assert!(best.is_some(), "there are runs");
+        chosen(best, vec![0.0; 6], -1.0)
+    };
+    let failed = of(None);
+    assert_eq!((failed.candidate, failed.parameters), (None, vec![0.0; 6]));
+    assert!(failed.score.is_nan());
+    let made = of(Some(vec![1.0; 6]));
+    assert!(made.candidate.is_some());
+    assert_eq!((made.parameters, made.score), (vec![1.0; 6], 0.5));
+}
+
 #[test]
 fn without_a_run_nothing_was_learnt() {
     let search = plan("runs = 1\nlaw = 'poisson'\nrate = [0.1, 1.0]");

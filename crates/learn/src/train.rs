@@ -82,6 +82,8 @@ pub struct Trainer {
     sampler: Option<Sampler>,
     payer: Payer,
     kept: Option<Kept>,
+    /// Whose steps these are: a fork of it has this in its memory, too.
+    process: u32,
     method: Method,
     parameters: Vec<f32>,
     memory: Memory,
@@ -134,6 +136,7 @@ impl Trainer {
             moving: plan.adaptive()?,
             payer,
             kept: None,
+            process: std::process::id(),
             plan: plan.clone(),
             network,
             data: Secret::new(data),

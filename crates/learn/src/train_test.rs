@@ -398,6 +398,41 @@ fn a_pause_that_cannot_be_written_grants_nothing() {
     assert_eq!((refused.code(), run.taken()), ("checkpoint_moved", 1));
 }
 
+/// A fork has the same steps in its memory, and those that were counted are granted without a look at the disk.
+#[test]
+fn a_fork_of_the_process_takes_no_step() {
+    let folder = TempDir::new().expect("a folder");
+    let plan = plan(20);
+    let mut entropy = Seeded::new(4);
+    let alone = trainer(&plan, ring(20, 1), 1);
+    for mut run in [kept_trainer(&folder, &plan, 8), alone] {
+        run.step(&mut entropy).expect("entropy");
+        // As it is found there: by another number.
+        run.process ^= 1;
+        let refused = run.step(&mut entropy).map_err(|error| error.code());
+        assert_eq!((refused, run.taken()), (Err("other_process"), 1));
+    }
+}
+
+/// The file that counts the next steps holds what was done until then; the last one is written with the last step.
+#[test]
+fn what_was_done_is_written_where_the_next_steps_are_counted() {
+    let folder = TempDir::new().expect("a folder");
+    let plan = plan(10);
+    let mut run = kept_trainer(&folder, &plan, 3);
+    let path = Place::file(folder.path(), &kept(&plan));
+    let mut seen = Vec::new();
+    run.run(&mut Seeded::new(4), |_| {
+        let bytes = std::fs::read(&path).expect("kept");
+        let read = Checkpoint::decode(&bytes, &kept(&plan)).expect("whole");
+        seen.push((read.steps_kept(), read.steps_begun()));
+        Ok(())
+    })
+    .expect("entropy");
+    seen.dedup();
+    assert_eq!(seen, [(0, 3), (3, 6), (6, 9), (10, 10)]);
+}
+
 #[test]
 fn a_place_where_nothing_was_paid_for_has_no_run() {
     let folder = TempDir::new().expect("a folder");
@@ -454,7 +489,11 @@ fn what_is_kept_does_not_know_the_number_of_rows() {
         let mut trainer = trainer(&plan, ring(rows, 1), 1);
         let mut checkpoint = Checkpoint::new(kept(&plan), Payer::Nobody, trainer.parameters());
         trainer.run(&mut Seeded::new(1), nothing).expect("entropy");
-        trainer.save(&mut checkpoint);
+        let moving = trainer.moving.as_ref();
+        kept::save(
+            (&trainer.parameters, &trainer.method, moving),
+            &mut checkpoint,
+        );
         checkpoint.encode().len()
     };
     assert_eq!(size(10), size(1999));

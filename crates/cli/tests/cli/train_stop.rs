@@ -1,4 +1,4 @@
-//! `whit train` that is told to stop: the step under way is finished, nothing is lost, and the same command goes on.
+//! `whit train` that is told to stop: the step under way is finished, what was done is kept, and the same command goes on.
 #![cfg(unix)]
 
 use std::path::Path;
@@ -194,7 +194,7 @@ fn a_run_that_cannot_go_on_leaves_what_it_has() {
     );
 }
 
-/// The second signal ends a run at once, with the code of the first and without a word; what was kept by then is there, and the same command goes on with it.
+/// The second signal ends a run at once, with its own code and without a word; what was kept by then is there, and the same command goes on with it.
 #[test]
 fn a_run_that_is_stopped_twice_says_nothing_and_goes_on_after_what_was_kept() {
     let folder = folder("rate = 0.1");

@@ -69,6 +69,17 @@ pub enum CheckpointError {
         /// Where it was.
         path: PathBuf,
     },
+    /// The file is not the one that the run under way has read or written last.
+    #[error("{} is not the checkpoint that this run has read or written last: another run has written it, or it was put back or removed", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The steps were granted to another process, of which this one is a fork.
+    #[error(
+        "this run belongs to another process, of which this one is a fork: each step would be taken twice"
+    )]
+    OtherProcess,
     /// The folder holds what another run has left, or somebody else.
     #[error("{} is not of this run, and would be replaced by it", path.display())]
     Taken {
@@ -137,6 +148,8 @@ impl Fault for CheckpointError {
             | Self::Begun { .. }
             | Self::Copied { .. }
             | Self::Moved { .. }
+            | Self::Changed { .. }
+            | Self::OtherProcess
             | Self::Taken { .. }
             | Self::Lost { .. }
             | Self::LabelsLost { .. }
@@ -156,6 +169,8 @@ impl Fault for CheckpointError {
             Self::Begun { .. } => "checkpoint_begun",
             Self::Copied { .. } => "checkpoint_copied",
             Self::Moved { .. } => "checkpoint_moved",
+            Self::Changed { .. } => "checkpoint_changed",
+            Self::OtherProcess => "other_process",
             Self::Taken { .. } => "out_taken",
             Self::NotBegun { .. } => "checkpoint_not_begun",
             Self::Lost { .. } => "checkpoint_lost",
@@ -185,6 +200,10 @@ impl Fault for CheckpointError {
             Self::Moved { .. } => {
                 "leave the folder where it is until the run has ended; to go on, give the place where it is now as the run's folder (--out), since in another one it is a new run and is paid again; steps since it was last kept are lost".into()
             }
+            Self::Changed { .. } => {
+                "let one run at a time have its folder, on one machine, and leave its files alone; the same command goes on after what is counted there now, and steps since this run was last kept are lost".into()
+            }
+            Self::OtherProcess => "take steps in the process that has begun or taken up the run".into(),
             Self::Taken { is_begun: false, .. } => {
                 "give another folder for this run, as --out OTHER".into()
             }

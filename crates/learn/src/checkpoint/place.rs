@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 #[cfg(unix)]
 use std::time::UNIX_EPOCH;
 
 use super::error::{CheckpointError, Result};
-use super::{Checkpoint, Run, hex};
+use super::{Checkpoint, Run, Seen, hex};
 use crate::payment::Payment;
 
 /// Where the checkpoint of one run is kept, held by one process at a time.
@@ -21,6 +21,8 @@ pub struct Place {
     lock: File,
     /// The folder as it was when it was taken.
     held: Option<[u64; 2]>,
+    /// Who took it: a lock is shared with a fork of that process.
+    process: u32,
 }
 
 impl Place {
@@ -66,6 +68,7 @@ impl Place {
                     path,
                     lock,
                     held,
+                    process: std::process::id(),
                 })
             }
             Err(fs::TryLockError::WouldBlock) => Err(CheckpointError::Busy { path }),
@@ -155,7 +158,7 @@ impl Place {
         let mut checkpoint = Checkpoint::new(self.run.clone(), payer, parameters);
         checkpoint.vectors = vectors;
         checkpoint.home = self.home();
-        Ok(self.keep(&checkpoint)?)
+        Ok(self.keep(&mut checkpoint)?)
     }
 
     /// The numbers of the lock's file and of the folder on their disk, and when each of them was made. They are the same by any name that is given to the folder, on its disk.
@@ -180,9 +183,17 @@ impl Place {
     /// The checkpoint that is there, if there is one.
     #[expect(clippy::disallowed_methods, reason = "the run's own checkpoint")]
     pub fn load(&self) -> Result<Option<Checkpoint>> {
-        match fs::read(&self.path) {
-            Ok(bytes) => {
-                let checkpoint = Checkpoint::decode(&bytes, &self.run)?;
+        let read = |mut file: File| {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            // Of what was read, whatever is written there meanwhile.
+            let sum = bytes.len().saturating_sub(SUM);
+            Ok((Seen::new(file.metadata()?, &bytes[sum..]), bytes))
+        };
+        match File::open(&self.path).and_then(read) {
+            Ok((seen, bytes)) => {
+                let mut checkpoint = Checkpoint::decode(&bytes, &self.run)?;
+                checkpoint.seen = Some(seen);
                 match checkpoint.home == self.home() {
                     true => Ok(Some(checkpoint)),
                     false => Err(CheckpointError::Copied {
@@ -191,10 +202,7 @@ impl Place {
                 }
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(CheckpointError::Unreadable {
-                path: self.path.clone(),
-                why: error.kind(),
-            }),
+            Err(error) => Err(self.unreadable(&error)),
         }
     }
 
@@ -218,8 +226,9 @@ impl Place {
         self.keep(checkpoint)
     }
 
-    /// Replaces the file at once and durably: whenever the machine stops, the old one or the new one is there, whole.
-    pub(crate) fn keep(&self, checkpoint: &Checkpoint) -> Result<()> {
+    /// Replaces the file at once and durably: whenever the machine stops, the old one or the new one is there, whole. The old one is that
+    /// which this state was read from or written to last.
+    pub(crate) fn keep(&self, checkpoint: &mut Checkpoint) -> Result<()> {
         if checkpoint.run != self.run {
             return Err(CheckpointError::OtherPlan);
         }
@@ -229,13 +238,22 @@ impl Place {
 
     fn keep_by(
         &self,
-        checkpoint: &Checkpoint,
+        checkpoint: &mut Checkpoint,
         write: impl FnOnce(&mut File) -> std::io::Result<()>,
     ) -> Result<()> {
+        same_process(self.process)?;
         self.is_at(checkpoint)?;
-        let written = self
-            .replace(write)
-            .map_err(|error| unwritable(&self.path, &error))?;
+        self.is_seen(checkpoint)?;
+        let failed = |error| unwritable(&self.path, &error);
+        let (part, written) = self.write_part(write).map_err(failed)?;
+        // Once more, since a write takes its time: a lock may hold on one machine only.
+        if let Err(changed) = self.is_seen(checkpoint) {
+            let _ = fs::remove_file(part);
+            return Err(changed);
+        }
+        fs::rename(part, &self.path).map_err(failed)?;
+        checkpoint.seen = seen(&written).ok();
+        self.sync_folder().map_err(failed)?;
         // Whoever grants steps must know that they were counted in the folder that is held, and not in one that had its name meanwhile: the file there is
         // the one that was written, and the folder is the one that is held.
         match numbers(self.path.symlink_metadata()) == numbers(written.metadata()) {
@@ -253,6 +271,30 @@ impl Place {
         match checkpoint.home == self.home() && is_held {
             true => Ok(()),
             false => Err(self.moved()),
+        }
+    }
+
+    /// Is the file that a write would replace the one that this state was read from or written to last, or is there none, as there was none? If not, steps
+    /// were counted there of which this state does not know, or were taken off.
+    #[expect(clippy::disallowed_methods, reason = "the run's own checkpoint")]
+    fn is_seen(&self, checkpoint: &Checkpoint) -> Result<()> {
+        let found = match File::open(&self.path).and_then(|file| seen(&file)) {
+            Ok(found) => Some(found),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(self.unreadable(&error)),
+        };
+        match found == checkpoint.seen {
+            true => Ok(()),
+            false => Err(CheckpointError::Changed {
+                path: self.path.clone(),
+            }),
+        }
+    }
+
+    fn unreadable(&self, error: &std::io::Error) -> CheckpointError {
+        CheckpointError::Unreadable {
+            path: self.path.clone(),
+            why: error.kind(),
         }
     }
 
@@ -280,19 +322,40 @@ impl Place {
         Ok((part, file))
     }
 
-    /// The file that was written, which is still open: no other has its number.
+    /// A new name is durable once its folder is. (Windows cannot open folders.)
     #[expect(clippy::disallowed_methods, reason = "the run's own checkpoint")]
-    fn replace(
-        &self,
-        write: impl FnOnce(&mut File) -> std::io::Result<()>,
-    ) -> std::io::Result<File> {
-        let (part, file) = self.write_part(write)?;
-        fs::rename(part, &self.path)?;
-        // The new name is durable once its folder is. (Windows cannot open folders.)
-        if cfg!(unix) {
-            File::open(folder_of(&self.path))?.sync_all()?;
+    fn sync_folder(&self) -> std::io::Result<()> {
+        match cfg!(unix) {
+            true => File::open(folder_of(&self.path))?.sync_all(),
+            false => Ok(()),
         }
-        Ok(file)
+    }
+}
+
+/// Refuses steps to a fork of the process that they were granted to: it has them, too.
+pub(crate) fn same_process(process: u32) -> Result<()> {
+    match process == std::process::id() {
+        true => Ok(()),
+        false => Err(CheckpointError::OtherProcess),
+    }
+}
+
+/// Which file this is: its numbers, and the sum at its end, which is that of all that is in it.
+fn seen(mut file: &File) -> std::io::Result<Seen> {
+    let found = file.metadata()?;
+    // What is shorter is no checkpoint, and is compared as a whole.
+    file.seek(SeekFrom::Start(found.len().saturating_sub(SUM as u64)))?;
+    let mut sum = Vec::new();
+    file.take(SUM as u64).read_to_end(&mut sum)?;
+    Ok(Seen::new(found, &sum))
+}
+
+impl Seen {
+    fn new(found: fs::Metadata, sum: &[u8]) -> Self {
+        Self {
+            numbers: numbers(Ok(found)),
+            sum: sum.to_vec(),
+        }
     }
 }
 
@@ -336,6 +399,9 @@ fn origin(found: std::io::Result<fs::Metadata>) -> Option<[u64; 2]> {
         None
     }
 }
+
+/// The bytes of the sum at the end of a checkpoint.
+const SUM: usize = 32;
 
 /// The card of a run.
 const CARD: &str = "card.md";

@@ -104,7 +104,7 @@ impl Aggregation {
         let outcome = self.run(votes, payment, entropy)?;
         write(&mut checkpoint, &outcome);
         checkpoint.done(1);
-        place.keep(&checkpoint)?;
+        place.keep(&mut checkpoint)?;
         Ok(outcome)
     }
 }

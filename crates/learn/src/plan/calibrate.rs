@@ -12,7 +12,7 @@ const NOISE_UNIT: f64 = 16_777_216.0;
 const OUT_OF_REACH: whit_accounting::Error = whit_accounting::Error::NoEngine {
     what: "noise beyond all scales",
 };
-/// How often calibrated noise may be raised until the price keeps the target: by a millionth at first, and by twice as much each time, up to the sixteenfold. Where two engines answer for delta and
+/// How many prices are asked for until one keeps the target: noise is raised by a millionth at first, and by twice as big a share each time, by 4.2 times itself at last and 81 times in all. Where two engines answer for delta and
 /// for epsilon, as for samples of fixed size, the one that is asked here may be coarser.
 const RAISE: f64 = 1e-6;
 const RAISES: u32 = 24;

@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use whit_core::Secret;
 
 use super::{Method, Trainer};
-use crate::checkpoint::{Checkpoint, CheckpointError, Place};
+use crate::checkpoint::{Checkpoint, CheckpointError, Place, same_process};
+use crate::clip::AdaptiveQuantile;
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::network::Network;
@@ -113,22 +114,15 @@ impl Trainer {
     /// nothing, or what was left of that epoch. The run may go on at once, too: the next step is counted anew.
     pub fn pause(&mut self) -> Result<()> {
         let epoch = self.plan.epoch();
-        let Some(mut kept) = self.kept.take() else {
-            return Ok(());
-        };
-        if kept.fresh > 0 {
-            self.save(&mut kept.checkpoint);
-            kept.checkpoint.done(std::mem::take(&mut kept.fresh));
-        }
-        let Kept {
-            place,
-            checkpoint,
-            granted,
-            ..
-        } = &mut kept;
-        let written = place.give_back(checkpoint, granted, epoch);
-        self.kept = Some(kept);
-        Ok(written?)
+        self.write(|kept| {
+            let Kept {
+                place,
+                checkpoint,
+                granted,
+                ..
+            } = kept;
+            place.give_back(checkpoint, granted, epoch)
+        })
     }
 
     /// How many steps are spent, those included that were counted beforehand.
@@ -139,18 +133,20 @@ impl Trainer {
         }
     }
 
-    /// The next step is begun where the run is kept, with some that follow, before it is taken.
+    /// The next step is begun where the run is kept, with some that follow, before it is taken. What was done since the last time is written with that.
     pub(super) fn count(&mut self) -> Result<()> {
+        // Steps that were granted are taken without a write, which would find out.
+        same_process(self.process)?;
         if self.kept.as_ref().is_some_and(|kept| kept.granted == 0) {
-            self.keep()?;
+            self.write(|kept| {
+                kept.granted = kept.place.begin(&mut kept.checkpoint, kept.interval)?;
+                Ok(())
+            })?;
         }
+        let steps = self.plan.steps();
         let Some(kept) = &mut self.kept else {
             return Ok(());
         };
-        if kept.granted == 0 {
-            kept.granted = kept.place.begin(&mut kept.checkpoint, kept.interval)?;
-        }
-        let steps = self.plan.steps();
         kept.granted = kept
             .granted
             .checked_sub(1)
@@ -160,40 +156,48 @@ impl Trainer {
 
     /// Writes what was done since the last time.
     pub(super) fn keep(&mut self) -> Result<()> {
-        let Some(mut kept) = self.kept.take() else {
-            return Ok(());
-        };
-        let written = match std::mem::take(&mut kept.fresh) {
-            0 => Ok(()),
-            fresh => {
-                self.save(&mut kept.checkpoint);
-                kept.checkpoint.done(fresh);
-                kept.place.keep(&kept.checkpoint)
-            }
-        };
-        self.kept = Some(kept);
-        Ok(written?)
+        self.write(|kept| kept.place.keep(&mut kept.checkpoint))
     }
 
-    pub(super) fn save(&self, checkpoint: &mut Checkpoint) {
-        checkpoint.parameters.clone_from(&self.parameters);
-        let optimizer = &self.method.optimizer;
-        let [first, second] = optimizer.state().map(<[f32]>::to_vec);
-        let mut keep = |name: &str, vector, count: Option<(&str, u64)>| {
-            checkpoint.vectors.insert(name.into(), vector);
-            if let Some((name, count)) = count {
-                checkpoint.scalars.insert(name.into(), count as f64);
-            }
+    /// Notes what was done since the last time, and writes it as `write` does.
+    fn write(
+        &mut self,
+        write: impl FnOnce(&mut Kept) -> std::result::Result<(), CheckpointError>,
+    ) -> Result<()> {
+        let Some(kept) = &mut self.kept else {
+            return Ok(());
         };
-        keep(FIRST, first, Some((TAKEN, optimizer.taken())));
-        keep(SECOND, second, None);
-        if let Some(average) = &self.method.average {
-            let (taken, sums) = average.state();
-            keep(AVERAGE, sums.to_vec(), Some((AVERAGED, taken)));
+        if kept.fresh > 0 {
+            let state = (&self.parameters[..], &self.method, self.moving.as_ref());
+            save(state, &mut kept.checkpoint);
+            kept.checkpoint.done(std::mem::take(&mut kept.fresh));
         }
-        if let Some(moving) = &self.moving {
-            checkpoint.scalars.insert(CLIP.into(), moving.norm());
+        Ok(write(kept)?)
+    }
+}
+
+/// Notes what a run is now: parameters, what becomes of noisy sums, and the clip norm where it moves.
+pub(super) fn save(
+    (parameters, method, moving): (&[f32], &Method, Option<&AdaptiveQuantile>),
+    checkpoint: &mut Checkpoint,
+) {
+    parameters.clone_into(&mut checkpoint.parameters);
+    let optimizer = &method.optimizer;
+    let [first, second] = optimizer.state().map(<[f32]>::to_vec);
+    let mut keep = |name: &str, vector, count: Option<(&str, u64)>| {
+        checkpoint.vectors.insert(name.into(), vector);
+        if let Some((name, count)) = count {
+            checkpoint.scalars.insert(name.into(), count as f64);
         }
+    };
+    keep(FIRST, first, Some((TAKEN, optimizer.taken())));
+    keep(SECOND, second, None);
+    if let Some(average) = &method.average {
+        let (taken, sums) = average.state();
+        keep(AVERAGE, sums.to_vec(), Some((AVERAGED, taken)));
+    }
+    if let Some(moving) = moving {
+        checkpoint.scalars.insert(CLIP.into(), moving.norm());
     }
 }
 
