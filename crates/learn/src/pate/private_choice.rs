@@ -5,7 +5,7 @@
 //!
 //! **Level.** Where the most votes on query `q` are `m_q`, the level of votes is `L = Σ_q m_q`: how many votes the winners have, over `Q` queries. That of the simulated votes is the level `ℓ` of their candidate, scaled to `Q` queries and rounded down. It is public.
 //!
-//! **Score.** `s(L) = ℓ - k max(ℓ - L, 0)`, with `k` [whole](SHORT). Candidates at or below the level of the votes score by their own level, so that the highest of them is best, which gives most answers; those above lose `k` for each vote that is missing. Up to `L`, which is the same for all of them and changes no choice, that is
+//! **Score.** `s(L) = ℓ - k max(ℓ - L, 0)`, with `k` a whole number (`SHORT`). Candidates at or below the level of the votes score by their own level, so that the highest of them is best, which gives most answers; those above lose `k` for each vote that is missing. Up to `L`, which is the same for all of them and changes no choice, that is
 //! `-(L - ℓ)` below and `-(k-1)(ℓ - L)` above: the nearest level wins, and a vote too few weighs `k - 1` times as much as one too many. For a candidate that was tuned for better teachers answers more often and is wrong more often, which the goal does not allow; one that was tuned for worse teachers agrees
 //! as often as was asked, or more, and only answers less. (How many answers to expect is no score: the candidate for the best teachers asks for next to no agreement, and answers most on any votes.)
 //!
