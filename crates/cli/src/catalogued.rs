@@ -1,5 +1,6 @@
 //! Is a file a private table of a catalog? Then its statistics are paid from that catalog's ledger.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use whit::Failure;
@@ -80,6 +81,51 @@ pub(crate) fn protects(file: &Path, catalog: Option<&Path>) -> Result<Option<Cat
     let mut candidates = above(file);
     candidates.extend(catalog.map(Path::to_owned));
     in_one_of(candidates, file, None)
+}
+
+/// What of a catalog an answer would be written over: a private table, the catalog itself, or its ledger with whatever has the ledger's name and more. In words, for people.
+pub(crate) fn in_the_way(out: &Path, catalog: Option<&Path>) -> Result<Option<String>, Failure> {
+    if let Some(found) = protects(out, catalog)? {
+        return Ok(Some(format!(
+            "the private table {} of a catalog",
+            found.table
+        )));
+    }
+    let mut candidates = above(out);
+    candidates.extend(catalog.map(Path::to_owned));
+    for path in candidates {
+        let place = Place::read(&path, None)?;
+        let mut own = place.own().into_iter();
+        if let Some((what, _)) = own.find(|(_, own)| is_one(own, out)) {
+            return Ok(Some(format!("{what} of {path:?}")));
+        }
+        if begins_with(out, &place.ledger) {
+            return Ok(Some(format!("a file of the ledger of {path:?}")));
+        }
+    }
+    Ok(None)
+}
+
+/// Do both names lead to one file, or would they, if there were one?
+pub(crate) fn is_one(one: &Path, other: &Path) -> bool {
+    let same = location(one).is_some_and(|here| location(other) == Some(here));
+    is_same_file(one, other) || same
+}
+
+/// Is it beside the other, and called the same but for what follows?
+fn begins_with(path: &Path, other: &Path) -> bool {
+    let (Some((folder, name)), Some((beside, start))) = (location(path), location(other)) else {
+        return false;
+    };
+    let [name, start] = [&name, &start].map(|name| name.to_string_lossy());
+    folder == beside && name.starts_with(&*start)
+}
+
+/// The folder of a file that need not be there, by its one name, and the file's name in it.
+fn location(path: &Path) -> Option<(PathBuf, OsString)> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+    Some((folder, path.file_name()?.to_owned()))
 }
 
 /// Refuses a private table as votes of teachers. Without a catalog nobody would be charged for its rows; with one, the table that teachers were trained on

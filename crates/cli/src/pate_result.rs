@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use whit::Failure;
-use whit::session::{Charge, Remaining, is_same_file};
+use whit::session::{Charge, Remaining};
 use whit_learn::pate::{Accounting, Aggregation, Outcome, Owner};
 
 use crate::account::{plain, up};
-use crate::catalogued::protects;
+use crate::catalogued::{in_the_way, is_one};
 use crate::train_result::charged;
 use crate::{Format, query, table};
 
@@ -52,7 +52,7 @@ pub(crate) fn owner_alone(
     Ok(())
 }
 
-/// Refuses to write over what is read, over a private table of a catalog, or twice over the same file.
+/// Refuses to write over what is read, over what belongs to a catalog, or twice over the same file.
 pub(crate) fn apart(
     written: &[(&'static str, &Path)],
     read: &[(&'static str, PathBuf)],
@@ -72,21 +72,11 @@ pub(crate) fn apart(
         if let Some((what, _)) = all.chain(others).find(|(_, other)| is_one(path, other)) {
             return refused(option, path, what);
         }
-        if protects(path, catalog)?.is_some() {
-            return refused(option, path, "a private table of a catalog");
+        if let Some(what) = in_the_way(path, catalog)? {
+            return refused(option, path, &what);
         }
     }
     Ok(())
-}
-
-/// Do both names lead to one file, or would they, if there were one?
-fn is_one(one: &Path, other: &Path) -> bool {
-    let place = |path: &Path| {
-        let folder = path.parent().filter(|folder| *folder != Path::new(""));
-        let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
-        Some(folder.join(path.file_name()?))
-    };
-    is_same_file(one, other) || place(one).is_some_and(|here| place(other) == Some(here))
 }
 
 /// Tries whether a file can be written, before anything is paid or told, and leaves it as it was.

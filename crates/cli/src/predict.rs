@@ -162,8 +162,8 @@ fn spares_inputs(out: &Path, arguments: &Arguments) -> Result<(), Failure> {
     if data.is_dir() && lies_in(data) {
         return refused("a file in the folder of the data");
     }
-    match catalogued::protects(out, catalog.as_deref())? {
-        Some(found) => refused(&format!("the private table {} of a catalog", found.table)),
+    match catalogued::in_the_way(out, catalog.as_deref())? {
+        Some(what) => refused(&what),
         None => Ok(()),
     }
 }

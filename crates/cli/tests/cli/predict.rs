@@ -343,7 +343,12 @@ fn nothing_that_is_read_is_written_over() {
         within(folder, &arguments)
     };
     fs::hard_link(folder.join("bare.csv"), folder.join("also.csv")).expect("writable");
-    for out in [
+    // Whatever they hold: the names are those of a ledger.
+    let ledger = ["whit.ledger", "whit.ledger.mark", "whit.ledger-wal"];
+    for name in ledger {
+        fs::write(folder.join(name), "receipts").expect("writable");
+    }
+    for out in ledger.into_iter().chain([
         "bare.csv",
         "plan/../bare.csv",
         "also.csv",
@@ -351,7 +356,7 @@ fn nothing_that_is_read_is_written_over() {
         "train.csv",
         "plan/model.json",
         "plan/card.md",
-    ] {
+    ]) {
         let before = fs::read(folder.join(out)).expect("there");
         let refused = predict(out);
         assert_eq!(refused.code, 2, "{out}: {}", refused.stdout);
