@@ -14,6 +14,9 @@ pub(crate) struct Catalogued {
     pub(crate) table: String,
 }
 
+/// What a ledger has beside it for a while: a key in the making, and what its database writes ahead.
+const BESIDE_A_LEDGER: [&str; 4] = [".key.new", "-wal", "-shm", "-journal"];
+
 /// Where standard input is, for the system.
 const STDIN: &str = "/dev/stdin";
 
@@ -83,7 +86,7 @@ pub(crate) fn protects(file: &Path, catalog: Option<&Path>) -> Result<Option<Cat
     in_one_of(candidates, file, None)
 }
 
-/// What of a catalog an answer would be written over: a private table, the catalog itself, or its ledger with whatever has the ledger's name and more. In words, for people.
+/// What of a catalog an answer would be written over: a private table, the catalog itself, or its ledger and what belongs beside that. In words, for people.
 pub(crate) fn in_the_way(out: &Path, catalog: Option<&Path>) -> Result<Option<String>, Failure> {
     if let Some(found) = protects(out, catalog)? {
         return Ok(Some(format!(
@@ -99,7 +102,12 @@ pub(crate) fn in_the_way(out: &Path, catalog: Option<&Path>) -> Result<Option<St
         if let Some((what, _)) = own.find(|(_, own)| is_one(own, out)) {
             return Ok(Some(format!("{what} of {path:?}")));
         }
-        if begins_with(out, &place.ledger) {
+        let beside = BESIDE_A_LEDGER.map(|ending| {
+            let mut name = place.ledger.clone().into_os_string();
+            name.push(ending);
+            PathBuf::from(name)
+        });
+        if beside.iter().any(|beside| is_one(beside, out)) {
             return Ok(Some(format!("a file of the ledger of {path:?}")));
         }
     }
@@ -110,15 +118,6 @@ pub(crate) fn in_the_way(out: &Path, catalog: Option<&Path>) -> Result<Option<St
 pub(crate) fn is_one(one: &Path, other: &Path) -> bool {
     let same = location(one).is_some_and(|here| location(other) == Some(here));
     is_same_file(one, other) || same
-}
-
-/// Is it beside the other, and called the same but for what follows?
-fn begins_with(path: &Path, other: &Path) -> bool {
-    let (Some((folder, name)), Some((beside, start))) = (location(path), location(other)) else {
-        return false;
-    };
-    let [name, start] = [&name, &start].map(|name| name.to_string_lossy());
-    folder == beside && name.starts_with(&*start)
 }
 
 /// The folder of a file that need not be there, by its one name, and the file's name in it.

@@ -254,16 +254,19 @@ fn steps(
     let stop = Stop::listen()?;
     while trainer.taken() < steps {
         trainer.step(&mut entropy)?;
-        watch.after(trainer)?;
+        let shown = watch.after(trainer).map_err(Failure::from);
         let stopped = stop.asked().filter(|_| trainer.taken() < steps);
-        if stopped.is_some() {
-            trainer.pause()?;
-        }
         let is_due =
             trainer.taken().is_multiple_of(interval.get() as u64) || trainer.taken() == steps;
-        if stopped.is_some() || is_due {
-            notebook.write(&watch.history)?;
+        let noted = shown.and_then(|()| match stopped.is_some() || is_due {
+            true => notebook.write(&watch.history),
+            false => Ok(()),
+        });
+        // A full disk or a curve that cannot be shown ends the run, too, and takes no step with it.
+        if stopped.is_some() || noted.is_err() {
+            trainer.pause()?;
         }
+        noted?;
         if stopped.is_some() {
             return Ok(stopped);
         }

@@ -325,8 +325,11 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 #[expect(clippy::disallowed_methods, reason = "a door writes files")]
 pub(crate) fn write_named(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let found = path.metadata();
-    // Into a pipe or a device one writes, and does not replace it.
-    if found.as_ref().is_ok_and(|found| !found.is_file()) {
+    // Into a pipe or a device one writes, and through a link: none of them is replaced.
+    let is_link = path
+        .symlink_metadata()
+        .is_ok_and(|found| found.is_symlink());
+    if is_link || found.as_ref().is_ok_and(|found| !found.is_file()) {
         return std::fs::write(path, bytes).map_err(|error| unwritable(path, &error));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -367,10 +367,18 @@ fn nothing_that_is_read_is_written_over() {
         );
         assert_eq!(fs::read(folder.join(out)).expect("there"), before, "{out}");
     }
-    // What was a link or an earlier answer is replaced.
-    for _ in 0..2 {
-        assert_eq!(predict("said.json").code, 0);
+    // An earlier answer is replaced, and so is one that a link leads to; the link stays.
+    std::os::unix::fs::symlink("said.json", folder.join("link.json")).expect("a link");
+    for out in ["said.json", "said.json", "link.json"] {
+        if out == "link.json" {
+            fs::write(folder.join("said.json"), "").expect("writable");
+        }
+        assert_eq!(predict(out).code, 0);
     }
+    let link = folder.join("link.json").symlink_metadata().expect("there");
+    assert!(link.is_symlink());
+    // Names that only begin like a ledger's are free.
+    assert_eq!(predict("whit.ledger-said.json").code, 0);
     let said = fs::read_to_string(folder.join("said.json")).expect("written");
     let said: Value = serde_json::from_str(&said).expect("whole");
     assert_eq!(said["rows"].as_array().map(Vec::len), Some(300));
